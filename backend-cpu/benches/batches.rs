@@ -1,6 +1,7 @@
-//! Compares batches of small problems with a plain loop of the single routine. The loop runs on as many threads as the batch,
-//! and each thread computes an equal share of the matrices. The benchmark prints Gflop/s and the ratio, as medians of
-//! alternated runs.
+//! Compares each batched routine with a loop that calls the routine for one matrix at a time. The loop runs on as many threads as
+//! the batched routine, and each thread computes an equal share of the matrices. The benchmark prints the median speed of the
+//! batched routine and of the loop in Gflop/s, and the ratio of the two speeds. Measurements of the batched routine and of the loop
+//! alternate.
 
 use std::hint::black_box;
 use std::thread;
@@ -37,7 +38,7 @@ impl Batch {
     /// The matrices with the indices `of`, which lie side by side in `data`.
     fn tile(&self, data: &[f64], of: std::ops::Range<usize>) -> Tile<f64> {
         let n = self.n;
-        // SAFETY: the slice holds all elements of the matrices.
+        // SAFETY: the slice holds all elements of the matrices from index `of.start` on.
         unsafe { Tile::new(data[of.start * n * n..].as_ptr().cast_mut(), n, n * of.len(), n) }
     }
 
@@ -53,7 +54,7 @@ struct Routine {
     flops: fn(f64) -> f64,
     all: fn(&Team, &Batch),
     one: fn(&Batch, usize),
-    /// Whether the matrices must be restored before each run, because the routine overwrites its input.
+    /// Whether the matrices must be restored before each measurement, because the routine overwrites its input.
     restores: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Compares the product of tiles with the products of crates that could replace it, and with a BLAS library. The variable
-//! `LAPIDARY_BLAS=/path/to/library.so` names the library, which should run on one thread. The benchmark prints Gflop/s,
-//! as medians of alternated runs.
+//! Compares `fast::gemm` with the matrix products of other crates, which could replace it, and of a BLAS library. The environment
+//! variable `LAPIDARY_BLAS=/path/to/library.so` names the BLAS library, which should run on one thread. The benchmark prints the
+//! median speed of each candidate in Gflop/s. Measurements of the candidates alternate.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -36,7 +36,7 @@ fn ours<T: fast::Lanes>(case: Case<T>) {
     let [m, n, k] = case.size;
     let [lda, ldb] = case.ld();
     let [(ra, ca), (rb, cb)] = [case.ops[0].shape((m, k)), case.ops[1].shape((k, n))];
-    // SAFETY: the pointers in `case` point to matrices of the shapes that are passed.
+    // SAFETY: the pointers in `case` point to matrices of the shapes that are passed, which only this call accesses.
     unsafe {
         let (a, b) = (Tile::new(case.a.cast_mut(), ra, ca, lda), Tile::new(case.b.cast_mut(), rb, cb, ldb));
         fast::gemm(&Team::alone(), case.ops[0], case.ops[1], -T::ONE, a, b, T::ONE, Tile::new(case.c, m, n, m));
@@ -46,7 +46,7 @@ fn ours<T: fast::Lanes>(case: Case<T>) {
 fn gemm_crate<T: fast::Lanes>(case: Case<T>) {
     let ([m, n, k], [[ars, acs], [brs, bcs]]) = (case.size, case.strides());
     let serial = gemm::Parallelism::None;
-    // SAFETY: the pointers in `case` point to matrices of the shapes that are passed.
+    // SAFETY: the pointers in `case` point to matrices of the shapes that are passed, which only this call accesses.
     unsafe {
         gemm::gemm(
             m,
@@ -76,7 +76,7 @@ macro_rules! per_type {
     ($matrixmultiply:ident, $private:ident, $blas:ident, $t:ident, $mm:ident, $dtype:ident, $symbol:literal) => {
         fn $matrixmultiply(case: Case<$t>) {
             let ([m, n, k], [[ars, acs], [brs, bcs]]) = (case.size, case.strides());
-            // SAFETY: the pointers in `case` point to matrices of the shapes that are passed.
+            // SAFETY: the pointers in `case` point to matrices of the shapes that are passed, which only this call accesses.
             unsafe {
                 matrixmultiply::$mm(m, k, n, -1.0, case.a, ars, acs, case.b, brs, bcs, 1.0, case.c, 1, m as isize);
             }
@@ -88,7 +88,8 @@ macro_rules! per_type {
             let ([m, n, k], [[ars, acs], [brs, bcs]]) = (case.size, case.strides());
             let set = if is_x86_feature_detected!("avx512f") { InstrSet::Avx512 } else { InstrSet::Avx256 };
             let (null, alpha): (_, $t) = (std::ptr::null(), -1.0);
-            // SAFETY: the pointers in `case` point to matrices of the shapes that are passed; the index lists are null.
+            // SAFETY: the pointers in `case` point to matrices of the shapes that are passed, which only this call accesses; the
+            // index lists are null.
             unsafe {
                 gemm(
                     DType::$dtype,
@@ -138,13 +139,13 @@ macro_rules! per_type {
                 *const i32,
             );
             let address = blas_symbol($symbol)?;
-            // SAFETY: every BLAS library exports this symbol with this interface.
+            // SAFETY: the function `$symbol` of a BLAS library has the interface `Gemm`.
             let gemm = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Gemm>(address) };
             Some(move |case: Case<$t>| {
                 let [m, n, k] = case.size.map(|x| x as i32);
                 let [lda, ldb] = case.ld().map(|x| x as i32);
                 let [ta, tb] = case.ops.map(|op| if op.is_trans() { b'T' } else { b'N' });
-                // SAFETY: the pointers in `case` point to matrices of the shapes that are passed.
+                // SAFETY: the pointers in `case` point to matrices of the shapes that are passed, which only this call accesses.
                 unsafe { gemm(&ta, &tb, &m, &n, &k, &-1.0, case.a, &lda, case.b, &ldb, &1.0, case.c, &m) }
             })
         }
@@ -163,7 +164,7 @@ fn blas_symbol(name: &std::ffi::CStr) -> Option<*mut std::ffi::c_void> {
     }
     const RTLD_NOW: c_int = 2;
     let path = CString::new(std::env::var("LAPIDARY_BLAS").ok()?).ok()?;
-    // SAFETY: both strings end in zero, and the library handle is not null when it is searched.
+    // SAFETY: `dlopen` and `dlsym` receive strings that end in zero; the library handle that `dlsym` receives is not null.
     unsafe {
         let library = dlopen(path.as_ptr(), RTLD_NOW);
         assert!(!library.is_null(), "LAPIDARY_BLAS cannot be loaded");
@@ -173,7 +174,7 @@ fn blas_symbol(name: &std::ffi::CStr) -> Option<*mut std::ffi::c_void> {
 
 type Candidate<'a, T> = (&'static str, Box<dyn FnMut(Case<T>) + 'a>);
 
-/// The median time of each candidate, in seconds.
+/// The median time of one call of each candidate, in seconds.
 fn race<T: Copy>(case: Case<T>, flops: f64, candidates: &mut [Candidate<'_, T>]) -> Vec<f64> {
     let calls = ((2e7 / flops) as usize).clamp(1, 20_000);
     let mut seconds = vec![Vec::new(); candidates.len()];

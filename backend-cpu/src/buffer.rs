@@ -2,11 +2,11 @@
 
 use memmap2::MmapMut;
 
-/// A zeroed region of pages, aligned for every element type. Commands write to the region through a shared
-/// reference. The engine guarantees that two conflicting commands never run at the same time.
+/// A zeroed region of pages, aligned for every element type. Commands write to the region of pages through a shared reference to
+/// the `Buffer`. The engine guarantees that two conflicting commands never run at the same time.
 ///
-/// Each buffer maps pages of its own, so that dropping the buffer returns the memory to the system at once.
-/// An allocator could keep freed memory, so that the process would exceed the device's memory limit.
+/// Each buffer maps pages of its own, so that dropping the buffer returns the memory to the system at once. A general-purpose
+/// allocator could keep freed memory, and the process could then exceed the device's memory limit.
 #[derive(Debug)]
 pub struct Buffer {
     /// The mapped pages; `None` for a buffer of 0 bytes, because an empty region cannot be mapped.
@@ -14,10 +14,10 @@ pub struct Buffer {
     start: *mut u8,
 }
 
-// SAFETY: the pointer points into the pages, which the buffer owns.
+// SAFETY: `start` points into the pages that the buffer owns, and these pages stay mapped when the buffer moves to another thread.
 unsafe impl Send for Buffer {}
-// SAFETY: by the contract of `lapidary_core::Device`, two conflicting
-// commands never run at the same time.
+// SAFETY: safe code with a shared reference reads only the address of the pages. By the contract of `lapidary_core::Device`, two
+// conflicting commands never run at the same time.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
@@ -43,10 +43,11 @@ impl Buffer {
     }
 }
 
-/// Requests huge pages from the system: a kernel reads many columns at once, and each column lies on other pages.
+/// Requests huge pages from the system. A kernel reads many columns at once, and with small pages each column would lie on pages of
+/// its own.
 pub(crate) fn advise(pages: &MmapMut) {
     #[cfg(target_os = "linux")]
-    // this is only a hint: without huge pages, kernels are slower
+    // the request is only a hint, so its error is ignored: without huge pages, kernels are slower
     let _ = pages.advise(memmap2::Advice::HugePage);
     #[cfg(not(target_os = "linux"))]
     let _ = pages;

@@ -8,16 +8,16 @@ use crate::tile::Tile;
 /// Converts an operand into a tile with elements of type `T`.
 ///
 /// # Safety
-/// The operand lies in its memory, and this memory holds elements of type `T`.
+/// All elements of the operand lie in the memory that `operand.memory` names, and their type is `T`.
 #[inline]
 pub(crate) unsafe fn tile<T: Copy>(operand: Operand<'_>) -> Tile<T> {
     let base: *mut T = match operand.memory {
         Memory::Host(base) => base.as_ptr().cast(),
         Memory::Buffer(buffer) => buffer.get::<Buffer>().start(),
     };
-    // wrapping, because an empty operand may have an offset outside its memory
+    // `wrapping_add` is used, because the offset of an empty operand may lie outside the operand's memory
     let origin = base.wrapping_add(operand.offset);
-    // SAFETY: the caller guarantees that the operand lies in its memory.
+    // SAFETY: the caller guarantees that all elements of the operand lie in the memory at `base`.
     unsafe { Tile::new(origin, operand.rows, operand.cols, operand.ld) }
 }
 

@@ -19,7 +19,7 @@ use crate::tile::Tile;
 /// The code path that runs the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Path {
-    /// Vector kernels.
+    /// Kernels with vector instructions.
     #[default]
     Fast,
     /// Plain loops, which define the result of every instruction.
@@ -28,9 +28,9 @@ pub enum Path {
 
 /// The CPU with all its cores as one device, or one thread of the CPU as a logical device.
 ///
-/// Without a memory limit, the device works on the caller's matrices in place. With a
-/// memory limit, the device keeps copies of the matrices within the limit, as a device
-/// with its own memory does. One team of threads does both the copies and the computation.
+/// Without a memory limit, the device works on the caller's matrices in place. With a memory limit, the device copies the matrices
+/// into buffers whose total size stays within the limit, as a device with memory of its own does. One team of threads does both the
+/// copies and the computation.
 #[derive(Debug)]
 pub struct CpuDevice {
     facts: DeviceFacts,
@@ -39,8 +39,8 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// The device `cpu`, with at most one thread for each core that the process may use. `memory` is the memory limit in bytes,
-    /// if any. All `cpu` devices of a process share one team of threads.
+    /// The device `cpu`, with at most one thread for each core that the process may use. `memory` is the memory limit in bytes;
+    /// `None` means no limit. All `cpu` devices of a process share one team of threads.
     #[must_use]
     pub fn whole(memory: Option<usize>) -> Self {
         static TEAM: OnceLock<Arc<Team>> = OnceLock::new();
@@ -48,7 +48,8 @@ impl CpuDevice {
         Self::of_team("cpu".to_owned(), memory, Arc::clone(team))
     }
 
-    /// The logical device `cpu:index`, which runs on the calling thread only. `memory` is the memory limit in bytes, if any.
+    /// The logical device `cpu:index`, which runs on the calling thread only. `memory` is the memory limit in bytes; `None` means
+    /// no limit.
     #[must_use]
     pub fn new(index: usize, memory: Option<usize>) -> Self {
         Self::of_team(format!("cpu:{index}"), memory, Arc::new(Team::alone()))
@@ -67,7 +68,7 @@ impl CpuDevice {
             vector_bits,
             memory,
             host_memory: memory.is_none(),
-            // estimate for cores that run at 2.5 GHz
+            // the estimate of `flops` assumes that each core runs at 2.5 GHz
             rates: Rates { flops: 2.5e9 * flops * team.size() as f64, bandwidth: 6e9 },
             ..DeviceFacts::new(name)
         };
@@ -81,8 +82,9 @@ impl CpuDevice {
     }
 }
 
-/// The name of the vector instructions that the fast path uses, the width of a vector in bits, and the operations of one
-/// cycle in f64: two fused multiply-adds on each element of a vector, or fewer on the portable path.
+/// Returns the name of the vector instructions that the fast path uses, the width of a vector in bits, and the number of f64
+/// operations of one core per cycle. The number of operations assumes two fused multiply-adds per cycle on each element of a
+/// vector, and one on the portable path.
 fn instruction_set() -> (&'static str, usize, f64) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
@@ -93,7 +95,7 @@ fn instruction_set() -> (&'static str, usize, f64) {
     if cfg!(target_arch = "aarch64") { ("NEON", 128, 8.0) } else { ("portable", 128, 4.0) }
 }
 
-/// The identity of the CPU as the operating system reports it, read once for all CPU devices.
+/// The identity of the CPU as the operating system reports it. The identity is read once for all CPU devices.
 fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     IDENTITY.get_or_init(|| {
@@ -125,13 +127,15 @@ impl Device for CpuDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the caller permits access to the rectangle and the buffer, which is large enough.
+        // SAFETY: the caller guarantees that the buffer can hold the rectangle, and that no other code accesses the two until the
+        // method returns.
         unsafe { transfer(&self.team, from, to.get(), Direction::Write) }
         Ok(())
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the caller permits access to the rectangle and the buffer, which is large enough.
+        // SAFETY: the caller guarantees that the buffer can hold the rectangle, and that no other code accesses the two until the
+        // method returns.
         unsafe { transfer(&self.team, to, from.get(), Direction::Read) }
         Ok(())
     }
@@ -142,8 +146,8 @@ impl Device for CpuDevice {
         with_memory("launch", || unsafe { carry_out_by(self.path, &self.team, instruction) })
     }
 
-    /// Members of the team claim sequences, and each sequence is run by one member. A sequence with so much work that one member
-    /// would finish long after the others is run by the whole team.
+    /// Members of the team claim sequences of instructions, and one member runs each claimed sequence. The whole team runs each
+    /// sequence of more than `FLOPS_OF_TEAM` operations, because a single member would finish it long after the other members.
     unsafe fn launch_sequences(&self, instructions: &[Instruction<Operand<'_>>], length: usize) -> Result<()> {
         let is_large =
             |sequence: &&[Instruction<Operand<'_>>]| sequence.iter().map(Instruction::flops).sum::<f64>() > fast::FLOPS_OF_TEAM;
@@ -166,7 +170,7 @@ impl Device for CpuDevice {
         if self.path == Path::Reference {
             return None;
         }
-        // SAFETY: the caller permits access to the rectangles.
+        // SAFETY: the caller guarantees that no other code accesses the rectangles until the method returns.
         let factor = || unsafe {
             let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
             match a.dtype {
@@ -190,7 +194,7 @@ fn with_memory(operation: &'static str, compute: impl FnOnce()) -> Result<()> {
     })
 }
 
-/// The overhead of a small call, as the number of floating-point operations that take the same time.
+/// The overhead of one sequence of instructions, expressed as the number of floating-point operations that take the same time.
 const FLOPS_OF_CALL: f64 = 1e3;
 
 /// # Safety
@@ -221,12 +225,13 @@ enum Direction {
 /// # Safety
 /// The contract of [`Device::write`] or [`Device::read`] holds.
 unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Direction) {
-    // SAFETY: the caller permits access to the rectangle, whose elements are of the type `rect.dtype`.
+    // SAFETY: the caller guarantees the contract of `Device::write` or `Device::read`; `rect.dtype` is the type of the rectangle's
+    // elements.
     unsafe {
         match rect.dtype {
             DType::F32 => copy_rect(rect, buffer, direction, |op, a, b| fast::copy::<f32>(team, op, a, b)),
             DType::F64 => copy_rect(rect, buffer, direction, |op, a, b| fast::copy::<f64>(team, op, a, b)),
-            // only pivots are integers: they form one column, or one row if the column is transposed
+            // only pivot vectors have integer elements; a pivot vector is one column, or one row if it is transposed
             DType::I32 => copy_rect(rect, buffer, direction, |op, a: Tile<i32>, b| {
                 for i in 0..b.rows() * b.cols() {
                     let (row, col) = (i % b.rows(), i / b.rows());
@@ -251,7 +256,7 @@ unsafe fn copy_rect<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Directi
     }
 }
 
-/// Calls the function of `$module` that implements an instruction. `$first`, if given, is passed before the operands.
+/// Calls the function of `$module` that implements an instruction. `$first`, if given, is passed as the first argument.
 macro_rules! carry_out {
     ($module:ident, [$($first:expr)?], $instruction:expr) => {
         match *$instruction {
@@ -327,17 +332,18 @@ mod tests {
         unsafe { fast::getrf(team, true, 0, a, ipiv, &mut 0) }
     }
 
-    /// Runs a routine twice on a new thread, which has no memory from earlier calls. Memory is refused in the first run only.
+    /// Runs a routine twice on a new thread, which holds no workspace from earlier calls. Only in the first run does the simulated
+    /// system refuse memory to the thread.
     fn refused_and_again(team: &Team, routine: Routine) -> [Result<()>; 2] {
         let run = || {
             let (mut data, mut ipiv) = ([1, 2, 3].map(|_| vec![1.0; N * N]), vec![0; N]);
-            // SAFETY: each vector is as long as its tile is large.
+            // SAFETY: each vector has as many elements as its tile.
             let (tiles, ipiv) = unsafe {
                 (data.each_mut().map(|data| Tile::new(data.as_mut_ptr(), N, N, N)), Tile::new(ipiv.as_mut_ptr(), N, 1, N))
             };
             [true, false].map(|refuses| {
                 REFUSES.set(refuses);
-                // SAFETY: the tiles are whole matrices in separate memory.
+                // SAFETY: each tile is a whole matrix in memory of its own, which only `routine` accesses.
                 with_memory("launch", || unsafe { routine(team, tiles, ipiv) })
             })
         };
@@ -347,7 +353,8 @@ mod tests {
     #[test]
     fn refused_memory_is_an_error_and_the_next_call_works() {
         for team in [Team::alone(), Team::eager(3)] {
-            // memory is refused to the caller only; in a solve, the other members may claim all parts before the caller claims one
+            // only the calling thread is refused memory; in a solve, the other members may claim all strips before the caller
+            // claims one, and the solve then succeeds
             for (routine, always) in [(multiply as Routine, true), (solve, false), (factor, true)] {
                 let [refused, again] = refused_and_again(&team, routine);
                 match refused {

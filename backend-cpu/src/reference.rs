@@ -57,8 +57,8 @@ pub(crate) fn is_forward(side: Side, uplo: Uplo, op: Op) -> bool {
 
 /// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ by substitution.
 ///
-/// The opposite triangle of A is never read, and neither is a unit diagonal. With α = 0, B
-/// is set to zero and A is not read. A division by a pivot follows IEEE arithmetic.
+/// The triangle of A opposite to `uplo` is never read, and neither is a unit diagonal. With α = 0, B is set to zero and A is not
+/// read. A division by a diagonal element of A follows IEEE arithmetic.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile) holds.
@@ -72,7 +72,8 @@ pub unsafe fn trsm<T: Scalar>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha:
             return;
         }
         let others = if side == Side::Left { b.cols() } else { b.rows() };
-        // The address of unknown `i` of right-hand side `r`, and the coefficient of unknown `k` in equation `i`.
+        // `place` is the address of unknown `i` of right-hand side `r`; `coefficient` is the coefficient of unknown `k` in equation
+        // `i`
         let place = |i: usize, r: usize| if side == Side::Left { b.at(i, r) } else { b.at(r, i) };
         let coefficient = |i: usize, k: usize| if side == Side::Left { op_get(op, a, i, k) } else { op_get(op, a, k, i) };
         let forward = is_forward(side, uplo, op);
@@ -91,8 +92,8 @@ pub unsafe fn trsm<T: Scalar>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha:
 
 /// inverse ← A⁻¹ for a triangular A.
 ///
-/// The opposite triangle of `inverse` becomes zero, so that `inverse` can be an
-/// operand of [`gemm`]. A unit diagonal is written as ones.
+/// The triangle of `inverse` opposite to `uplo` becomes zero, so that `inverse` can be an operand of [`gemm`]. If A has a unit
+/// diagonal, ones are written to the diagonal of `inverse`.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile) holds.
@@ -105,7 +106,7 @@ pub unsafe fn trtri<T: Scalar>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile
             for i in 0..n {
                 inverse.set(i, j, if i == j { T::ONE } else { T::ZERO });
             }
-            // The nonzero part of column j of X, where A·X = I.
+            // `x` is the part of column j of `inverse` that lies in the triangle `uplo`
             let (start, size) = if uplo == Uplo::Lower { (j, n - j) } else { (0, j + 1) };
             let x = inverse.sub(start, j, size, 1);
             trsm(Side::Left, uplo, Op::NoTrans, diag, T::ONE, a.sub(start, start, size, size), x);
@@ -115,10 +116,10 @@ pub unsafe fn trtri<T: Scalar>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile
 
 /// Unblocked LU factorisation P·A = L·U, with partial pivoting or without pivoting.
 ///
-/// `ipiv[i]` is `first_row` plus the row of the tile that step i exchanges with row i. Among elements of
-/// equal magnitude, the first one is the pivot. A NaN is the pivot only if it lies on the diagonal
-/// already. A zero pivot leaves its column unscaled, and the factorisation continues. If `info` is
-/// still 0 at a zero pivot in step i, `info` becomes `first_row + i + 1`.
+/// `ipiv[i]` is `first_row` plus the row of the tile that step i exchanges with row i. If several elements of a column have the
+/// largest magnitude, the first of them is the pivot. A NaN is the pivot only if it lies on the diagonal before the exchange. A
+/// zero pivot leaves its column unscaled, and the factorisation continues. If `info` is still 0 at a zero pivot in step i, `info`
+/// becomes `first_row + i + 1`.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile) holds.
@@ -166,8 +167,8 @@ pub(crate) unsafe fn find_pivot<T: Scalar>(a: Tile<T>, i: usize) -> usize {
     unsafe { (i + 1..a.rows()).fold(i, |best, r| if a.get(r, i).abs() > a.get(best, i).abs() { r } else { best }) }
 }
 
-/// The reciprocal of `pivot`, by which a column is scaled instead of being divided.
-/// `None` if the reciprocal would overflow.
+/// The reciprocal of `pivot`, or `None` if the reciprocal could overflow. A column is multiplied by the reciprocal instead of being
+/// divided by the pivot.
 pub(crate) fn safe_reciprocal<T: Scalar>(pivot: T) -> Option<T> {
     (pivot.abs().to_f64() >= T::MIN_POSITIVE).then(|| T::ONE / pivot)
 }

@@ -6,7 +6,8 @@
 //!
 //! An idle thread polls for work for some time ([`SPIN`]) before it sleeps, because calls often follow each other closely and
 //! waking a sleeping thread takes many microseconds. The caller wakes [`WAKES`] threads, and each woken thread wakes the same
-//! number of other threads. A large team therefore starts almost as fast as a small one. A job for few members wakes few threads.
+//! number of other threads. Because woken threads wake other threads, a large team starts almost as fast as a small team. A job for
+//! few members wakes few threads.
 
 use std::any::Any;
 use std::ops::Range;
@@ -31,11 +32,12 @@ use placement::{Mask, Placement, own_core};
 /// How long an idle thread polls for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// Number of threads that each member wakes when it starts. Waking a thread takes a few microseconds of the waker's time, but the
-/// woken thread starts to run only some 50 microseconds later.
+/// Number of threads that each member wakes when it starts. Waking a thread costs the waking thread a few microseconds. The woken
+/// thread starts to run about 50 microseconds later.
 const WAKES: usize = 15;
 
-/// Minimum work per member, in copies of one element. With less work, an additional member costs more time than it saves.
+/// Minimum work per member, expressed as the number of element copies that take the same time. With less work per member, an
+/// additional member costs more time than it saves.
 const WORK_OF_MEMBER: f64 = 20e3;
 
 /// Number of strips per member. With several strips per member, a slow member claims fewer strips than the other members.
@@ -44,8 +46,9 @@ const STRIPS: usize = 4;
 /// The number of rows (or columns) of a strip is a multiple of this constant, so that two strips of rows share no cache line.
 const LINES: usize = 16;
 
-/// Rows (or columns) `0..count`, divided into strips. The last strip includes the remainder, so that a strip has a single row
-/// only if `count` is 1. A routine may use another method for a single row.
+/// Rows (or columns) `0..count`, divided into strips. The last strip includes the remainder of the division, so that a strip has a
+/// single row only if `count` is 1. A strip with a single row is avoided because a routine may compute a single row by another
+/// method.
 #[derive(Clone, Copy)]
 pub(crate) struct Strips {
     count: usize,
@@ -73,7 +76,7 @@ impl Strips {
 pub struct Team {
     /// Maximum number of members of a job.
     size: usize,
-    /// Whether every job has all members, even if the job is small.
+    /// Whether every job runs on all members of the team, even if the job is small.
     is_eager: bool,
     /// The lock is held while a job runs, because a team runs one job at a time.
     workers: Mutex<Workers>,
@@ -82,7 +85,7 @@ pub struct Team {
 /// The threads of all members except the caller.
 #[derive(Debug, Default)]
 struct Workers {
-    /// Id of the process that started the threads. After a fork, the child process does not have these threads.
+    /// Id of the process that started the threads. After a fork, the child process does not have the threads of its parent.
     process: u32,
     list: Vec<Worker>,
 }
@@ -124,7 +127,7 @@ struct Job<'a> {
     caller: Thread,
     callers_mask: Mask,
     barrier: Barrier,
-    /// The barrier of a group: the first few members, which work together while the other members do different work.
+    /// The barrier of the first few members of the job, if they work together while the other members do different work.
     group: Barrier,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -173,7 +176,8 @@ impl Member<'_> {
         self.job.barrier.wait(self.count(), last);
     }
 
-    /// Waits until the first `count` members have arrived, including this one. The last member to arrive calls `last`.
+    /// Waits until the first `count` members, to which the calling member belongs, have arrived. The last member to arrive calls
+    /// `last`.
     pub fn wait_for_group(&self, count: usize, last: impl FnOnce()) {
         debug_assert!(self.index < count);
         self.job.group.wait(count, last);
@@ -207,7 +211,7 @@ impl Team {
         Self::new(1)
     }
 
-    /// A team whose jobs have all members, even if a job is small.
+    /// A team that runs every job on all its members, even if the job is small.
     #[cfg(test)]
     pub fn eager(size: usize) -> Self {
         let mut team = Self::new(size);
@@ -221,8 +225,8 @@ impl Team {
         self.size
     }
 
-    /// Number of members for a given amount of work, where 1 is the work for one member. The number does not exceed the number of
-    /// cores that the process may use at present.
+    /// Number of members for a given amount of work, where 1 is the work for one member. There are at most as many members as cores
+    /// that the process may use at present.
     #[must_use]
     pub(crate) fn members(&self, work: f64) -> usize {
         match work as usize {
@@ -235,7 +239,8 @@ impl Team {
     }
 
     /// Splits `0..count`, a range of rows or columns, into strips. Members claim strips and call `body` for each strip. `work` is
-    /// the work per row or column, in copies of one element. `work` determines the number of members.
+    /// the work per row or column, expressed as the number of element copies that take the same time. `work` determines the number
+    /// of members.
     pub(crate) fn in_strips(&self, count: usize, work: f64, body: impl Fn(Range<usize>) + Sync) {
         let members = self.members(count as f64 * work / WORK_OF_MEMBER).min(count.div_ceil(LINES));
         if members <= 1 {
@@ -252,20 +257,20 @@ impl Team {
         });
     }
 
-    /// Runs `body` on at most `members` threads in parallel, and returns after `body` has returned on all threads. There are fewer
-    /// members if the team is smaller or the system cannot start a thread.
+    /// Runs `body` on at most `members` threads in parallel, and returns after `body` has returned on all threads. `body` runs on
+    /// fewer threads if the team is smaller or the system cannot start a thread.
     ///
     /// # Panics
-    /// If `body` panicked on a thread. The panic occurs after `body` has ended on all threads.
+    /// If `body` panicked on a thread. The caller's thread panics only after `body` has ended on all threads.
     pub(crate) fn run(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync)) {
         self.begin(members, body, Joining::All);
     }
 
-    /// Runs `body` as [`Team::run`] does, except that a thread does not run `body` at all if it has not started `body` when the
-    /// caller's own `body` returns. `body` must not use [barriers](Member::wait_for_all), because some members may never arrive.
+    /// Runs `body` as [`Team::run`] does, but not on the threads that have not started `body` when the caller's own `body` returns.
+    /// `body` must not use [barriers](Member::wait_for_all), because some members may never arrive.
     ///
     /// # Panics
-    /// If `body` panicked on a thread. The panic occurs after `body` has ended on all threads.
+    /// If `body` panicked on a thread. The caller's thread panics only after `body` has ended on all threads.
     pub(crate) fn run_in_time(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync)) {
         self.begin(members, body, Joining::InTime);
     }
@@ -295,7 +300,7 @@ impl Team {
         }
     }
 
-    /// Locks the worker threads, and starts threads until there are `count`, or until the system cannot start more.
+    /// Locks the list of worker threads, and starts threads until the list has `count` threads or the system cannot start more.
     fn workers(&self, count: usize) -> MutexGuard<'_, Workers> {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
@@ -310,7 +315,7 @@ impl Team {
             let Ok(handle) = spawned else { break };
             workers.list.push(Worker { thread: handle.thread().clone(), mailbox });
         }
-        // a new thread often starts on its creator's core, and another thread can move it only after it has registered
+        // a new thread often starts on its creator's core, and can be moved to another core only after it has registered
         let are_known = || workers.list[before..].iter().all(|worker| worker.mailbox.placement.is_known());
         spin(SPIN_AT_BARRIER, are_known);
         workers
@@ -327,7 +332,7 @@ impl Drop for Team {
 }
 
 impl Mailbox {
-    /// The special address that ends a thread. No job has this address.
+    /// The special address that ends a thread if it is in the mailbox in place of a job. No job lies at this address.
     fn end_mark() -> *mut Job<'static> {
         std::ptr::without_provenance_mut(align_of::<Job<'static>>())
     }
@@ -343,7 +348,7 @@ impl Mailbox {
             // SAFETY: `Team::run` keeps the job alive until this worker has decremented `left`.
             let job = unsafe { &*job };
             job.take_part(index);
-            // the caller may free the job as soon as `left` is decremented
+            // the handle of the caller's thread is cloned first, because the caller may free the job as soon as `left` is 0
             let caller = job.caller.clone();
             if job.left.fetch_sub(1, Ordering::Release) == 1 {
                 caller.unpark();
@@ -394,7 +399,7 @@ impl Job<'_> {
 
     /// Takes the job back from the workers that have not started it.
     fn close(&self) {
-        // the workers with the index `named` or a higher one have not been given the job
+        // workers whose index is at least `named` have not received the job
         let named = self.next.swap(self.workers.len(), Ordering::Relaxed).min(self.workers.len());
         let mut late = self.workers.len() - named;
         let own = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();

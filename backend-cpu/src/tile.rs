@@ -1,9 +1,8 @@
 //! Tiles: rectangles of column-major memory, which are the operands of all instructions.
 //!
 //! # The contract of functions on tiles
-//! A [`Tile`] is a pointer without a lifetime. Therefore the functions of
-//! [`reference`](crate::reference) and [`fast`](crate::fast) are `unsafe` and
-//! share one contract. The caller guarantees that, while the function runs,
+//! Because a [`Tile`] is a pointer without a lifetime, the functions of [`reference`](crate::reference) and [`fast`](crate::fast)
+//! are `unsafe` and share one contract. The caller guarantees that, while the function runs,
 //!
 //! 1. every element of a tile that the function reads is initialised, and no
 //!    other code writes it,
@@ -11,7 +10,7 @@
 //!    the same call, and no other code reads or writes it,
 //! 3. the shapes agree, as each function states with `debug_assert!`.
 //!
-//! The functions never access the rows between `rows` and `ld`.
+//! In each column, the functions on tiles never access the memory between `rows` and `ld`.
 
 /// A `rows` × `cols` matrix in column-major order. Element (i, j) lies `i + j·ld` elements after element (0, 0).
 #[derive(Debug)]
@@ -25,7 +24,7 @@ pub struct Tile<T> {
 // SAFETY: only unsafe functions access the memory of a tile, and their callers rule out data races.
 unsafe impl<T: Sync> Sync for Tile<T> {}
 
-// these impls are not derived, because derived impls would require `T: Copy`
+// `Clone` and `Copy` are not derived, because the derived implementations would require `T: Clone` and `T: Copy`
 impl<T> Clone for Tile<T> {
     fn clone(&self) -> Self {
         *self
@@ -46,7 +45,7 @@ impl<T: Copy> Tile<T> {
         Tile { ptr, rows, cols, ld }
     }
 
-    /// A tile over the same memory, with elements of another type.
+    /// Returns a tile over the memory of `self`, with elements of type `U`.
     ///
     /// # Safety
     /// `U` has the size and the representation of `T`.
@@ -114,7 +113,7 @@ impl<T: Copy> Tile<T> {
     #[must_use]
     pub unsafe fn get(self, i: usize, j: usize) -> T {
         debug_assert!(i < self.rows && j < self.cols);
-        // SAFETY: the element lies inside the tile, and the contract permits to read it.
+        // SAFETY: the caller guarantees that the element lies inside the tile, is initialised, and is not written by other code.
         unsafe { *self.at(i, j) }
     }
 
@@ -125,7 +124,7 @@ impl<T: Copy> Tile<T> {
     #[inline]
     pub unsafe fn set(self, i: usize, j: usize, value: T) {
         debug_assert!(i < self.rows && j < self.cols);
-        // SAFETY: the element lies inside the tile, and the contract permits to write it.
+        // SAFETY: the caller guarantees that the element lies inside the tile and that no other code accesses it.
         unsafe { *self.at(i, j) = value }
     }
 
@@ -136,7 +135,7 @@ impl<T: Copy> Tile<T> {
     #[inline]
     pub unsafe fn swap(self, (i, j): (usize, usize), (k, l): (usize, usize)) {
         debug_assert!(i < self.rows && j < self.cols && k < self.rows && l < self.cols);
-        // SAFETY: both elements lie inside the tile, and the contract permits to write them.
+        // SAFETY: the caller guarantees that both elements lie inside the tile and that no other code accesses them.
         unsafe { std::ptr::swap(self.at(i, j), self.at(k, l)) }
     }
 

@@ -17,9 +17,9 @@ macro_rules! owned {
         #[derive(Debug)]
         pub(crate) struct $name(pub(crate) $handle);
 
-        // SAFETY: handles may be used from any thread (OpenCL specification, appendix A).
+        // SAFETY: OpenCL handles may be used from any thread (OpenCL specification, appendix A).
         unsafe impl Send for $name {}
-        // SAFETY: handles may be used from several threads at once, except kernels, whose arguments are protected by a lock.
+        // SAFETY: several threads may use an OpenCL handle at once, except the handle of a kernel, whose arguments a lock protects.
         unsafe impl Sync for $name {}
 
         impl Drop for $name {
@@ -40,7 +40,7 @@ owned! {
     Mem of cl_mem by release_mem_object;
 }
 
-/// A region of the device's memory. A clone refers to the same region.
+/// A region of the device's memory. A clone of a buffer refers to the same region of memory.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     mem: Arc<Mem>,
@@ -66,7 +66,7 @@ impl Buffer {
             .map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
     }
 
-    /// Wraps a buffer of an application. The wrapper retains the OpenCL handle as long as it lives.
+    /// Wraps a buffer of an application. The OpenCL handle is retained until the last clone of the returned buffer is dropped.
     ///
     /// # Safety
     /// `mem` is a valid buffer in the context of the device.

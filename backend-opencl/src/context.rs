@@ -41,7 +41,7 @@ fn may_share_context(one: &Found, other: &Found) -> bool {
 }
 
 impl OpenClDevice {
-    /// Opens the device `opencl:index`. If `memory` is given, the device allocates at most this number of bytes.
+    /// Opens the device `opencl:index`. If `memory` is given, the device allocates at most `memory` bytes.
     ///
     /// # Errors
     /// No device has the number `index`, or a call of the driver fails.
@@ -51,9 +51,9 @@ impl OpenClDevice {
         Self::in_context(found, memory, cache, context)
     }
 
-    /// Opens the devices with these numbers. Devices of the same platform, model and driver version share a context. Memory that is
-    /// pinned for one device of a context is pinned for all its devices. The driver may [copy](OpenClDevice::is_peer_of) between
-    /// the buffers of devices that share a context.
+    /// Opens the devices whose numbers are in `indices`. Devices of the same platform, model and driver version share a context.
+    /// Memory that is pinned for one device of a context is pinned for all devices of this context. The driver may
+    /// [copy](OpenClDevice::is_peer_of) between the buffers of devices that share a context.
     pub fn open_all(indices: &[usize], memory: Option<usize>, cache: &Arc<ProgramCache>) -> Vec<Result<Self>> {
         let listing = list();
         let wanted: Vec<&Found> = indices.iter().filter_map(|&index| listing.devices.get(index)).collect();

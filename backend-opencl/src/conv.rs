@@ -8,19 +8,19 @@ use lapidary_core::{Error, ErrorKind, Memory, Operand};
 
 use crate::buffer::Buffer;
 
-/// The error for a call of the driver that returned the status `code`.
+/// Returns the error for a driver call that returned the status `code`.
 pub(crate) fn failed(call: &'static str, code: i32) -> Error {
     let kind = match code {
         CL_DEVICE_NOT_AVAILABLE => ErrorKind::DeviceLost,
-        // the queue and the context of these calls were valid before, so an invalid one means that the device is lost
+        // Lapidary passes only valid queues and contexts to the calls below, so these codes mean that the device is lost
         CL_INVALID_COMMAND_QUEUE | CL_INVALID_CONTEXT
             if matches!(call, "clFinish" | "clFlush" | "clWaitForEvents" | "clGetEventInfo" | "clCreateBuffer" | "command") =>
         {
             ErrorKind::DeviceLost
         }
         CL_INVALID_COMMAND_QUEUE if call.starts_with("clEnqueue") => ErrorKind::DeviceLost,
-        // a wait returns this code on some drivers if a kernel has faulted; an enqueue returns it if the kernel needs
-        // more registers than the device has
+        // on some drivers, a wait returns `CL_OUT_OF_RESOURCES` if a kernel has faulted; `clEnqueueNDRangeKernel` returns this code
+        // if the kernel needs more registers than the device has
         CL_OUT_OF_RESOURCES
             if matches!(call, "clFinish" | "clWaitForEvents" | "clGetEventInfo" | "command" | "clEnqueueNDRangeKernel") =>
         {

@@ -30,7 +30,7 @@ pub struct OpenClDevice {
     /// In tests: the number of memory requests before the request that is made to fail.
     short: Option<AtomicUsize>,
     health: Health,
-    // these fields are dropped before the context, because they use it
+    // the fields below are declared before `context`, so that they are dropped before the context that they use
     load: Arc<Transfers>,
     store: Arc<Transfers>,
     reserve: Mutex<Reserve>,
@@ -57,7 +57,7 @@ impl OpenClDevice {
     /// application's queue, which must be an in-order queue.
     ///
     /// # Safety
-    /// `context` holds the device with the number `index`, and `queue` belongs to this context and device.
+    /// `context` holds the device with the number `index`, and `queue` is a queue of this device in `context`.
     ///
     /// # Errors
     /// No device has the number `index`, the queue runs its commands out of order, or a call of the driver fails.
@@ -81,7 +81,8 @@ impl OpenClDevice {
             cl3::command_queue::retain_command_queue(queue).map_err(|code| failed("clRetainCommandQueue", code))?;
             (context, Queue::from_owned(CommandQueue(queue)))
         };
-        // the device has one queue only: kernels in a second queue would not be ordered with the application's kernels
+        // the device has only one kernel queue, because kernels in a second queue would not be ordered with the application's
+        // kernels
         Self::assemble(found, memory, cache, context, vec![queue])
     }
 
@@ -98,7 +99,7 @@ impl OpenClDevice {
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
         let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache));
-        // without a limit set by the caller, registers leave a part of the device's memory free for scratch memory
+        // if the caller sets no limit, `facts.memory` leaves a part of the device's memory free, so scratch memory needs no limit
         if let Some(limit) = memory.and(found.facts.memory) {
             kernels.limit_memory(limit);
         }
@@ -106,16 +107,18 @@ impl OpenClDevice {
         Ok(OpenClDevice { found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
     }
 
-    /// Allocates a buffer and writes to it. Some drivers allocate the memory only at the first use, and may then lack memory.
+    /// Allocates a buffer and writes to it. Some drivers allocate the memory of a buffer only at its first use, which may then fail
+    /// for lack of memory.
     fn alloc_now(&self, bytes: usize) -> Result<Buffer> {
         let buffer = Buffer::new(&self.context.handle, bytes)?;
         self.load.touch(&buffer)?;
         Ok(buffer)
     }
 
-    /// Whether the driver can copy directly and fast between the two devices. The devices must share a context. In addition, they
-    /// must be the same hardware, or both must use host memory. Between two devices with memory of their own, drivers have been
-    /// observed to move the whole buffer into the other device's memory, at 1 GB/s and without regard to the memory limit.
+    /// Whether the driver can copy directly and fast between the two devices. The devices must share a context. In addition, `self`
+    /// and `other` must stand for the same OpenCL device, or both must use host memory. Between two devices with memory of their
+    /// own, drivers have been observed to move the whole buffer into the other device's memory, at 1 GB/s and without regard to the
+    /// memory limit.
     #[must_use]
     pub fn is_peer_of(&self, other: &OpenClDevice) -> bool {
         let in_machine = |device: &OpenClDevice| device.found.facts.is_cpu() || device.found.is_unified;
@@ -170,7 +173,7 @@ impl OpenClDevice {
     /// factored column by column. Tests call this method to cover both ways to factor a panel.
     ///
     /// # Errors
-    /// A work-group of this size exceeds a limit of the device.
+    /// A work-group of `items` work-items exceeds a limit of the device.
     pub fn with_strips(self, items: usize) -> Result<Self> {
         self.kernels().use_strips(items)?;
         Ok(self)
@@ -200,8 +203,8 @@ impl OpenClDevice {
         OpenClDevice { load: in_pieces(self.load), store: in_pieces(self.store), ..self }
     }
 
-    /// Makes one memory request exceed the memory of any device, so that the driver refuses it in tests.
-    /// `request` is the number of this request, counted from 0.
+    /// Makes memory request number `request`, counted from 0, exceed the memory of any device, so that the driver refuses this
+    /// request. Only tests call this method.
     #[must_use]
     pub fn out_of_memory_at(self, request: usize) -> Self {
         OpenClDevice { short: Some(AtomicUsize::new(request)), ..self }
@@ -226,14 +229,14 @@ enum Reserve {
     /// Nothing has been allocated on the device yet.
     #[default]
     NotYet,
-    /// The reserve is allocated. The buffer is kept only to be dropped later.
+    /// The reserve is allocated. The buffer is never used. Dropping the buffer frees the reserve.
     Held {
         _buffer: Buffer,
     },
     GivenUp,
 }
 
-/// The reserve takes this part of a device's memory: 1 of 128 bytes.
+/// The reserve takes one of every `RESERVE` bytes of a device's memory.
 const RESERVE: usize = 128;
 
 impl Device for OpenClDevice {
@@ -246,17 +249,18 @@ impl Device for OpenClDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the contract of `Device::write` covers this call.
+        // SAFETY: the caller guarantees the contract of `Device::write`, which includes the conditions of `transfer`.
         unsafe { self.transfer(&self.load, from, to.get(), true)?.wait() }
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the contract of `Device::read` covers this call.
+        // SAFETY: the caller guarantees the contract of `Device::read`, which includes the conditions of `transfer`.
         unsafe { self.transfer(&self.store, to, from.get(), true)?.wait() }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the contract of `Device::launch` covers this call. The wait makes the driver start the kernels.
+        // SAFETY: the caller guarantees the contract of `Device::launch` until this method returns. The wait for the event makes
+        // the driver start the kernels.
         unsafe { self.enqueue(instruction, 0, &[])?.wait() }
     }
 
@@ -264,7 +268,8 @@ impl Device for OpenClDevice {
         let piece = |from: &Buffer, to: &HostRect| self.store.single_piece(to).filter(|_| !from.is_adopted());
         let pieces = reads.iter().map(|(from, to)| Some((from.get(), *to, piece(from.get(), to)?)));
         let pieces: Option<Vec<(&Buffer, HostRect, Piece)>> = pieces.collect();
-        // SAFETY: the contract of `launch_and_read` covers these calls. The queue runs the copies after the kernels.
+        // SAFETY: the caller guarantees the contract of `Device::launch_and_read` until this method returns. The queue runs the
+        // copies after the kernels.
         unsafe {
             let running = self.enqueue(instruction, 0, &[])?;
             let read = pieces.as_ref().map(|pieces| self.health.record_loss(self.store.read_each(&running.queue, pieces)));
@@ -280,7 +285,8 @@ impl Device for OpenClDevice {
 
     /// If an application owns the buffer of a transfer, this method first blocks until the application's queue is empty.
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
-        // SAFETY: the contract of `Device::submit` covers these calls. Each queue runs its kernels in order.
+        // SAFETY: the caller guarantees the contract of `Device::submit`, which includes the conditions of `transfer` and
+        // `enqueue`. Each queue runs its kernels in order.
         unsafe {
             match work {
                 Work::Write { from, to } => self.transfer(&self.load, from, to.get(), false),

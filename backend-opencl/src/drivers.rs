@@ -1,5 +1,5 @@
-//! Reasons why the OpenCL loader or an OpenCL driver is missing. The loader reports no error for a registered driver whose
-//! library does not load.
+//! Finds the reasons why the OpenCL loader or an OpenCL driver does not load. The loader reports no error for a registered driver
+//! whose library does not load.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -30,11 +30,12 @@ pub fn drivers() -> Vec<DriverFile> {
     DriverFile::registered([place], "icd", |text, _| library(text))
 }
 
-/// The reason why a driver does not load; `None` if the driver loads.
+/// The reason why a driver does not load; `None` if the driver loads, or if it is a driver for programs of another word size.
 fn refusal(DriverFile { manifest, library }: &DriverFile) -> Option<String> {
-    // SAFETY: the library is registered as a driver, so the OpenCL loader has run its initialisers already if it loads
+    // SAFETY: loading a library runs its initialisers; the OpenCL loader runs them too, because the library is registered as a
+    // driver
     let error = unsafe { libloading::Library::new(library) }.err()?;
     let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    // a system may have 32-bit and 64-bit drivers; a driver with the other word size than this program's is not an error
+    // a system may have 32-bit and 64-bit drivers; a driver whose word size differs from that of this program is not an error
     (!why.contains("wrong ELF class")).then(|| format!("the OpenCL driver of {} does not load: {why}", manifest.display()))
 }

@@ -11,9 +11,9 @@ use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, R
 
 use crate::conv::failed;
 
-/// Mesa's llvmpipe silently stops the loops of a work-item after 65535 iterations in total (`LP_MAX_TGSI_LOOP_ITERATIONS`).
-/// The text is the part of the device name that identifies llvmpipe. The number is how many iterations kernels may spend in
-/// loops over a matrix dimension.
+/// Mesa's llvmpipe silently stops the loops of a work-item after 65535 iterations in total (`LP_MAX_TGSI_LOOP_ITERATIONS`). The
+/// text is the part of the device name that identifies llvmpipe. The number is the maximum number of iterations that a kernel may
+/// spend in loops over a matrix dimension.
 const SHORT_LOOPS: (&str, usize) = ("llvmpipe", 60_000);
 
 /// Queries the properties of one device.
@@ -63,7 +63,7 @@ impl DeviceQuery {
             let [major, minor] = [CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV];
             format!("sm_{}{}", self.optional(major), self.optional(minor))
         };
-        // every OpenCL queue can record timestamps, so the feature needs no query
+        // every OpenCL queue can record timestamps, so the feature `Timestamps` needs no query
         let features = [("cl_khr_fp16", Feature::F16), ("cl_khr_subgroups", Feature::Subgroups)];
         let features = features.into_iter().filter(|(extension, _)| has(extension)).map(|(_, feature)| feature);
         Ok(DeviceFacts {
@@ -80,7 +80,8 @@ impl DeviceQuery {
             dtypes: if self.optional(CL_DEVICE_DOUBLE_FP_CONFIG) == 0 { vec![DType::F32] } else { vec![DType::F32, DType::F64] },
             compute_units: Some(units),
             vector_bits,
-            // registers get most of a GPU's own memory; memory shared with the host also holds the caller's matrices
+            // registers may take 90 % of the memory that belongs to a GPU, but only 25 % of memory shared with the host, which also
+            // holds the caller's matrices
             memory: Some(if is_cpu || self.is_unified() { memory / 4 } else { memory / 10 * 9 }),
             rates: Rates {
                 // estimates: a CPU core does one vector multiply-add per cycle at 2.5 GHz; a multiprocessor does 100 GFLOP/s

@@ -40,7 +40,7 @@ struct Lane {
 #[derive(Debug, Default)]
 struct VerifiedChoices {
     products: [bool; 2],
-    /// The tiles for small products that are known to work on this device.
+    /// The tiles that are known to work on this device in small products.
     tiles: HashSet<(DType, TileParams)>,
     pivot_search_group_size: [bool; 2],
     trsm_group_size: [bool; 2],
@@ -79,7 +79,8 @@ impl Kernels {
         self.lanes.iter_mut().for_each(|lane| lane.scratch.clear());
     }
 
-    /// Chooses kernels that use local memory and barriers, on any device. Many small work-groups factor a panel together.
+    /// Chooses kernels that use local memory and barriers, on any device. With the chosen kernels, many small work-groups factor a
+    /// panel together.
     pub fn use_tiles(&mut self) -> Result<()> {
         let facts = &self.found.facts;
         let choices = Choices::shared(facts, Dialect::OpenClC)
@@ -126,10 +127,11 @@ impl Kernels {
         self.programs.kernel(&self.context, &self.found, &program, kernel).map(drop)
     }
 
-    /// Tests the kernels that an instruction needs when an instruction of this kind is first enqueued. Where the compiler refuses
-    /// a kernel, smaller values replace its parameters: the tile of a product, the strip of a panel, or the size of a work-group.
+    /// Tests the kernels that `instruction` needs, if it is the first instruction of its kind that is enqueued. Where the compiler
+    /// refuses a kernel, smaller values replace its parameters: the tile of a product, the strip of a panel, or the size of a
+    /// work-group.
     fn choose_working_kernels(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
-        // a batch of large matrices runs as a series of single instructions
+        // a batch of large matrices runs as a series of instructions, each for one matrix
         let single = instructions::single(&self.choices, &self.found.facts.limits, dtype, instruction);
         let instruction = single.as_ref().unwrap_or(instruction);
         // whether the instruction computes products, and the possible numbers of rows of the panels that it factors
@@ -147,7 +149,7 @@ impl Kernels {
         let at = usize::from(dtype == DType::F64);
         let Kernels { programs, context, found, choices, verified, .. } = self;
         if let (true, false, Products::Tile(first)) = (multiplies, verified.products[at], choices.product(dtype)) {
-            // each tile that is tried next needs less local memory than the last one
+            // each tile needs less local memory than the tile that was tried before it
             let less =
                 |params: TileParams| Limits { local_memory: params.local_bytes(dtype).saturating_sub(1), ..found.facts.limits };
             let next = |params| TileParams::choose(dtype, &less(params)).ok();
@@ -161,7 +163,7 @@ impl Kernels {
         if let (true, Products::Tile(large)) = (multiplies && choices.units > 1, choices.product(dtype)) {
             let tiles = match instruction {
                 Instruction::Gemm { c, .. } => vec![choices.product_of(dtype, c.rows, c.cols)],
-                // these instructions contain products of any size
+                // all other instructions that multiply contain products of any size
                 _ => TileParams::smaller(dtype).map(Products::Tile).into(),
             };
             for products in tiles {
@@ -197,7 +199,7 @@ impl Kernels {
                 })
             })?;
         }
-        // with a group size of 0, each work-item solves or exchanges rows alone
+        // with a work-group size of 0, each work-item solves or exchanges rows alone
         let halved = |items: usize| (items > 0).then_some(items / 2);
         if matches!(instruction, Instruction::Trsm { .. } | Instruction::Getrf { .. }) && !verified.trsm_group_size[at] {
             choices.trsm_group_size[at] = first_that_works(choices.trsm_group_size[at], halved, |items| match items {
@@ -246,7 +248,8 @@ impl Kernels {
         let enqueued = begun.and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
         let end = enqueued.and_then(|()| queue.end());
         end.map(|end| (Arc::clone(&queue), end)).map_err(|error| {
-            // kernels enqueued before the error must not access memory that the caller frees after the error
+            // the wait is necessary because kernels enqueued before the error may access memory that the caller frees after the
+            // error
             let finished = queue.finish();
             let error = finished.err().filter(|finished| finished.kind() == ErrorKind::DeviceLost).unwrap_or(error);
             error.with("instruction", instruction.name())
@@ -254,7 +257,7 @@ impl Kernels {
     }
 }
 
-/// Smallest work-group that factors a panel by strips, in work-items.
+/// Size in work-items of the smallest work-group that the search for a kernel that factors panels by strips tries.
 const LEAST_STRIP: usize = 32;
 
 /// Returns the first value for which `make` succeeds, beginning with `first` and going on with `next`. An error other than

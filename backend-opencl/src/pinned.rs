@@ -22,14 +22,14 @@ pub(crate) struct Pinned {
 
 // SAFETY: any thread may access the mapped memory, and this value is its only owner.
 unsafe impl Send for Pinned {}
-// SAFETY: a shared reference only returns the address of the memory.
+// SAFETY: a shared reference to `Pinned` gives access to the address of the memory only, not to the memory itself.
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
     pub fn new(context: &Context, queue: &Arc<Queue>, bytes: usize) -> Result<Self> {
         let buffer = Buffer::pinned(context, bytes)?;
         let (mut ptr, flags) = (std::ptr::null_mut(), CL_MAP_READ | CL_MAP_WRITE);
-        // SAFETY: the mapped region is the whole buffer.
+        // SAFETY: the mapped region is the whole buffer, which no other code uses yet.
         let event = unsafe {
             let (queue, buffer, bytes) = (queue.handle(), buffer.handle(), bytes.max(1));
             enqueue_map_buffer(queue, buffer, CL_BLOCKING, flags, 0, bytes, &mut ptr, 0, std::ptr::null())
@@ -46,7 +46,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the mapping returned this pointer, and no code uses the memory after the drop.
+        // SAFETY: `clEnqueueMapBuffer` returned this pointer, and no code uses the memory after the owner is dropped.
         let event =
             unsafe { enqueue_unmap_mem_object(self.queue.handle(), self.buffer.handle(), self.ptr.cast(), 0, std::ptr::null()) };
         let _ = event.map(Event);
@@ -59,7 +59,7 @@ impl Drop for Pinned {
 #[derive(Debug)]
 pub(crate) enum Staging {
     Pinned(Pinned),
-    /// Memory of 8-byte words, which is aligned for every element type. Only the capacity of the vector is used. The length of
+    /// Memory of 8-byte words, which is aligned for every element type. Only the capacity of the vector is used, and the length of
     /// the vector stays zero.
     Plain(Vec<u64>),
 }
@@ -90,8 +90,7 @@ impl Staging {
 /// Address ranges of the pinned memory that an application holds in one context.
 pub(crate) type Ranges = Arc<Mutex<Vec<Range<usize>>>>;
 
-/// Pinned memory that belongs to an application. The driver copies rectangles in
-/// this memory directly, without staging memory.
+/// Pinned memory that belongs to an application. The driver copies rectangles in pinned memory directly, without staging memory.
 #[derive(Debug)]
 pub(crate) struct HostMemory {
     pinned: Pinned,

@@ -30,7 +30,7 @@ pub struct Found {
     pub platform_name: String,
     /// Versions of the platform, the device and the driver.
     pub versions: String,
-    /// Vendor, extensions and vector widths of the device: other properties on which a compiled binary may depend.
+    /// Vendor, extensions and vector widths of the device. A compiled binary may depend on these properties besides `versions`.
     pub(crate) compiler_traits: String,
     /// Whether the device uses host memory, which also holds the caller's matrices.
     pub(crate) is_unified: bool,
@@ -41,7 +41,7 @@ pub struct Found {
 
 // SAFETY: OpenCL handles may be used from any thread (OpenCL specification, appendix A).
 unsafe impl Send for Found {}
-// SAFETY: as for `Send`, OpenCL handles may be used from any thread.
+// SAFETY: several threads may use the OpenCL handle of a platform or a device at once (OpenCL specification, appendix A).
 unsafe impl Sync for Found {}
 
 impl Found {
@@ -61,7 +61,8 @@ pub struct Listing {
     pub notes: Vec<String>,
 }
 
-/// Lists the devices of all platforms. Each platform is queried separately, so that a broken platform hides no other devices.
+/// Lists the devices of all platforms. Each platform is queried separately, so that a broken platform does not hide the devices of
+/// other platforms.
 #[must_use]
 pub fn list() -> Listing {
     // while one thread initialises PoCL 3.1, PoCL reports no devices to other threads
@@ -77,7 +78,7 @@ pub fn list() -> Listing {
         Err(PLATFORM_NOT_FOUND_KHR) => listing.notes.push("the OpenCL loader finds no driver".to_owned()),
         Err(code) => listing.notes.push(failed("clGetPlatformIDs", code).to_string()),
     }
-    // this list is made only once, because the search loads every driver
+    // the list of drivers that do not load is made only once, because the search loads every driver
     static UNLOADABLE: OnceLock<Vec<String>> = OnceLock::new();
     listing.notes.extend_from_slice(UNLOADABLE.get_or_init(drivers::unloadable));
     listing
@@ -97,7 +98,7 @@ impl Listing {
                 }
             }
             Ok(_) | Err(cl3::error_codes::CL_DEVICE_NOT_FOUND) => {
-                // Mesa's platform has only the devices of the drivers that RUSTICL_ENABLE names
+                // Mesa's platform rusticl has only the devices of the drivers that the environment variable `RUSTICL_ENABLE` names
                 let hint =
                     if name == "rusticl" { ": RUSTICL_ENABLE=llvmpipe, or another of its drivers, would show some" } else { "" };
                 self.notes.push(format!("OpenCL platform {name} has no devices{hint}"));

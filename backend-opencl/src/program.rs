@@ -22,7 +22,7 @@ use crate::platform::Found;
 pub(crate) struct Programs {
     cache: Arc<ProgramCache>,
     built: HashMap<Program, BuiltProgram>,
-    /// The kernels by program and name, because a program may hold several kernels.
+    /// The created kernels. The key has a program and a kernel name, because a program may hold several kernels.
     kernels: HashMap<(Program, &'static str), Kernel>,
     /// Programs that the compiler has refused, with the compiler's message. A refused program is not compiled again.
     refused: HashMap<Program, String>,
@@ -43,8 +43,8 @@ impl Programs {
         Ok(&self.kernels[&key])
     }
 
-    /// Checks that a kernel can be created and can run with the work-items of its program. Some drivers report fewer work-items
-    /// than they can run, so callers use this check only where they can choose another kernel.
+    /// Checks that a kernel can be created and can run in work-groups of the size that its program sets. Some drivers report a
+    /// smaller maximum size than the kernel can use, so callers use this check only where they can choose another kernel.
     pub fn try_kernel(&mut self, context: &Context, found: &Found, program: &Program, name: &'static str) -> Result<()> {
         let kernel = self.kernel(context, found, program, name)?;
         fits(kernel, found, program).map_err(|error| error.with("kernel", name))
@@ -79,8 +79,8 @@ fn create(program: &BuiltProgram, name: &'static str) -> Result<Kernel> {
     create_kernel(program.0, &entry).map(Kernel).map_err(|code| failed("clCreateKernel", code).with("kernel", name))
 }
 
-/// Checks that a compiled kernel can run with the work-items of its program. The resources that the compiled kernel needs may
-/// allow fewer work-items than the limit of the device.
+/// Checks that a compiled kernel can run in work-groups of the size that its program sets. Because of the resources that the
+/// compiled kernel needs, its maximum work-group size may be below the limit of the device.
 fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
     let most = get_kernel_work_group_info(kernel.0, found.device, CL_KERNEL_WORK_GROUP_SIZE);
     let (wanted, most) = (program.local().iter().product::<usize>(), most.map_or(usize::MAX, InfoType::to_size));
@@ -112,8 +112,8 @@ fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source:
     Ok(program)
 }
 
-/// The compiler options. No option breaks IEEE arithmetic. Divisions in f32
-/// are correctly rounded if the device supports it.
+/// The compiler options. No option breaks IEEE arithmetic. Divisions in f32 are correctly rounded if the device supports correct
+/// rounding.
 fn options(found: &Found, dtype: DType) -> String {
     let divide = if found.rounds_divisions && dtype == DType::F32 { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
     format!("-cl-std=CL1.2{divide}")
@@ -131,7 +131,7 @@ fn key(found: &Found, source: &Source, options: &str) -> String {
 }
 
 fn from_binary(context: &Context, found: &Found, binary: &[u8], options: &str) -> Result<BuiltProgram> {
-    // SAFETY: the checksum of the binary was correct, so it is a binary that this driver produced.
+    // SAFETY: the checksum of the binary is correct and the cache key names this driver, so this driver has produced the binary.
     let program = unsafe { create_program_with_binary(context.0, &[found.device], &[binary]) };
     let program = BuiltProgram(program.map_err(|code| failed("clCreateProgramWithBinary", code))?);
     build(&program, found, options).map_err(|code| failed("clBuildProgram", code))?;
@@ -164,7 +164,7 @@ fn refused(program: &BuiltProgram, found: &Found, source: &Source, code: i32) ->
 /// The binary of a compiled program; `None` if the driver does not return it.
 fn binary(program: &BuiltProgram) -> Option<Vec<u8>> {
     let binaries = get_program_info(program.0, CL_PROGRAM_BINARIES).ok()?.to_vec_vec_uchar();
-    // the context of an application may hold more devices, for which this program was not built
+    // the context of an application may hold more devices; the program was not built for them, so their binaries are empty
     binaries.into_iter().find(|binary| !binary.is_empty())
 }
 

@@ -26,7 +26,8 @@ unsafe fn set(kernel: &Kernel, index: u32, arg: &Arg<'_, Buffer>) -> Result<()> 
         (size_of::<T>(), std::ptr::from_ref(value).cast())
     }
     let give = |(size, value): (usize, *const c_void)| {
-        // SAFETY: the value lives during the call; the caller guarantees that the kernel declares its type.
+        // SAFETY: the value lives during the call; the caller guarantees that the kernel declares the argument with the type of the
+        // value.
         unsafe { set_kernel_arg(kernel.0, index, size, value) }
     };
     let given = match arg {
@@ -58,7 +59,8 @@ impl Queue {
         self.0.0
     }
 
-    /// Makes all later commands of this queue wait for `events` of other queues. The caller has flushed the other queues.
+    /// Makes all commands that are enqueued in this queue from now on wait for `events`, which belong to other queues. The caller
+    /// must have flushed the other queues.
     pub fn wait_for(&self, events: &[&Event]) -> Result<()> {
         if events.is_empty() {
             return Ok(());
@@ -70,8 +72,8 @@ impl Queue {
         event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueBarrierWithWaitList", code))
     }
 
-    /// Enqueues a marker and returns its event, which completes after all commands enqueued so far. The event reports a kernel
-    /// that fails while it runs; `clFinish` may return success in this case.
+    /// Enqueues a marker and returns its event, which completes after all commands enqueued so far. If a kernel fails while it
+    /// runs, the event reports the failure, whereas `clFinish` may return success.
     pub fn end(&self) -> Result<Event> {
         // SAFETY: the queue is valid, and the wait list is empty.
         let event = unsafe { enqueue_marker_with_wait_list(self.0.0, 0, std::ptr::null()) };
@@ -134,7 +136,8 @@ fn status(event: &Event) -> Result<i32> {
 /// Blocks until the command of an event has ended. Returns an error if the command failed while it ran.
 pub(crate) fn wait(event: &Event) -> Result<()> {
     wait_for_events(&[event.0]).map_err(|code| match code {
-        // this code only says that a command in the wait list failed; the status of the event is the code of the error
+        // `CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST` only says that a command in the wait list failed; the execution status of
+        // the event is the error code of the command
         CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST => {
             failed("command", status(event).ok().filter(|&status| status < 0).unwrap_or(code))
         }
@@ -142,14 +145,14 @@ pub(crate) fn wait(event: &Event) -> Result<()> {
     })
 }
 
-/// The result of an event's command, or `Pending` before the command has ended. In OpenCL, a query of the status does not
-/// synchronise memory. Therefore this function also waits for a completed event; this wait returns at once.
+/// The result of an event's command, or `Pending` before the command has ended. If the command has completed, `poll` also waits for
+/// the event, because in OpenCL a query of the status does not synchronise memory. The wait for a completed event returns at once.
 pub(crate) fn poll(event: &Event) -> Poll<Result<()>> {
     match status(event) {
         Ok(CL_COMPLETE) => Poll::Ready(wait(event)),
         Ok(status @ ..0) => Poll::Ready(Err(failed("command", status))),
         Ok(_) => Poll::Pending,
-        // the query of the status has failed: wait for the command to get its result
+        // if the query of the status fails, the result of the command comes from a wait for its event
         Err(_) => Poll::Ready(wait(event)),
     }
 }

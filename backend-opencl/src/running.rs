@@ -49,7 +49,7 @@ impl Running {
         &self.event
     }
 
-    /// Blocks until the queue is empty, then returns `error`. Before this point, the driver may still access memory that the
+    /// Blocks until the queue is empty, then returns `error`. Until the queue is empty, the driver may still access memory that the
     /// caller frees after an error.
     fn drain_and_fail(&self, error: Error) -> Result<()> {
         let _ = self.queue.finish();

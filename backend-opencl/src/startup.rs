@@ -1,4 +1,4 @@
-//! Durations of the stages of a first call on a device.
+//! Measures how long each stage of the first call on a device takes.
 
 use std::sync::Arc;
 

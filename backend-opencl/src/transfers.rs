@@ -43,7 +43,8 @@ pub(crate) struct Transfers {
     direction: Direction,
     /// Pieces of staging memory that no transfer uses at present.
     idle: Mutex<Vec<Staging>>,
-    /// Whether transfers bypass staging memory. The driver of a CPU copies the caller's memory as fast as our own threads would.
+    /// Whether transfers bypass staging memory. The driver of a CPU copies the caller's memory as fast as threads of Lapidary
+    /// would.
     bypasses_staging: bool,
     /// Size of a piece of staging memory, in bytes.
     piece: usize,
@@ -56,7 +57,8 @@ impl Transfers {
         Ok(Transfers { context, queue, health, direction, idle, bypasses_staging: found.facts.is_cpu(), piece: PIECE })
     }
 
-    /// Sets the size of a piece to `bytes`, but at least to one element. This method also makes a CPU device use staging memory.
+    /// Sets the size of a piece of staging memory to `bytes` bytes, but at least to the size of the largest element type. This
+    /// method also makes a CPU device use staging memory.
     pub fn in_pieces(self, bytes: usize) -> Self {
         Transfers { piece: bytes.max(DType::LARGEST), bypasses_staging: false, ..self }
     }
@@ -70,7 +72,8 @@ impl Transfers {
     /// without gaps. If one thread is enough and the caller waits for the transfer (`waits`), the calling thread does the copy.
     ///
     /// # Safety
-    /// Until the token reports completion, the rectangle may be read or written, and no other code accesses it or the buffer.
+    /// Until the token reports completion, the rectangle may be read or written, and no other code accesses the rectangle or the
+    /// buffer.
     pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, is_pinned: bool, buffer: &Buffer, waits: bool) -> Result<Token> {
         if rect.rows == 0 || rect.cols == 0 {
             return Ok(Token::DONE);
@@ -86,7 +89,7 @@ impl Transfers {
         }
     }
 
-    /// Allocates the staging memory that a transfer needs, so that no later transfer fails for lack of memory.
+    /// Allocates the staging memory that a transfer needs, so that no later transfer fails for lack of staging memory.
     pub fn reserve(&self) -> Result<()> {
         let ring = self.take_two()?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(ring);
@@ -123,7 +126,8 @@ impl Transfers {
         // a matrix of one column may have any column stride, so the stride is not passed to the driver
         let (packed, pitch) = (rect.rows * size, if without_gaps { 0 } else { rect.col_stride * size });
         let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
-        // SAFETY: the region lies in the rectangle and in the buffer; the caller keeps both until the copy has completed.
+        // SAFETY: the caller guarantees access to the rectangle and to the buffer, in which the region lies, until the copy has
+        // completed.
         let (call, event) = unsafe {
             match (self.direction, without_gaps) {
                 (Direction::ToDevice, true) => {
@@ -181,7 +185,8 @@ impl Transfers {
         let mut under_way: [Option<Event>; 2] = [None, None];
         let mut result = Ok(());
         for (turn, piece) in pieces.iter().enumerate() {
-            // SAFETY: the caller guarantees access to the rectangle; staging memory is reused only after its event has completed.
+            // SAFETY: the caller guarantees access to the rectangle; a piece of staging memory is reused only after its previous
+            // copy has completed.
             result = unsafe { self.piece(rect, buffer, piece, &mut staging[turn % 2], &mut under_way[turn % 2]) };
             if result.is_err() {
                 break;
@@ -189,7 +194,7 @@ impl Transfers {
         }
         let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
         if drained.is_err() {
-            // a copy whose wait failed may still use the staging memory
+            // if the wait for a copy failed, the copy may still use the staging memory
             let _ = self.queue.finish();
         }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staging);
@@ -209,7 +214,8 @@ impl Transfers {
         }
         let (bytes, at) = (piece.count() * rect.dtype.size(), piece.offset(rect.rows) * rect.dtype.size());
         let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), staging.ptr(), std::ptr::null());
-        // SAFETY: the piece lies in the rectangle and in the buffer, and it fits into the staging memory.
+        // SAFETY: the caller guarantees access to the rectangle and to the buffer, in which the piece lies; only this thread uses
+        // the staging memory, into which the piece fits.
         unsafe {
             match self.direction {
                 Direction::ToDevice => {
@@ -235,8 +241,9 @@ impl Transfers {
         if let ([piece], false) = (&pieces[..], self.bypasses_staging) { Some(*piece) } else { None }
     }
 
-    /// Copies buffers into host rectangles, each of which fits into one piece of staging memory. The copies run in a kernel queue,
-    /// after the commands enqueued there before. All copies are enqueued before this function waits for the first copy.
+    /// Copies buffers into host rectangles, each of which fits into one piece of staging memory. The copies run in the kernel queue
+    /// `queue`, after all commands that the queue already holds. All copies are enqueued before this function waits for the first
+    /// copy.
     ///
     /// # Safety
     /// The conditions of [`Transfers::begin`] hold until this function returns.
@@ -249,7 +256,8 @@ impl Transfers {
         let enqueued = reads.iter().zip(&mut staged).try_for_each(|((buffer, rect, piece), staging)| {
             let (bytes, at) = (piece.count() * rect.dtype.size(), piece.offset(rect.rows) * rect.dtype.size());
             let (to, no_events) = (staging.ptr().cast(), std::ptr::null());
-            // SAFETY: the piece lies in the buffer and fits into the staging memory, which lives until the copy has ended.
+            // SAFETY: the caller guarantees access to the buffer, in which the piece lies; the piece fits into the staging memory,
+            // which lives until the copy has ended.
             let event =
                 unsafe { enqueue_read_buffer(queue.handle(), buffer.handle(), CL_NON_BLOCKING, at, bytes, to, 0, no_events) };
             under_way.push(Event(event.map_err(|code| failed("clEnqueueReadBuffer", code))?));
@@ -257,11 +265,12 @@ impl Transfers {
         });
         let moved = enqueued.and_then(|()| queue.flush()).and_then(|()| under_way.iter().try_for_each(wait));
         if moved.is_err() {
-            // copies whose wait failed may still use the staging memory
+            // if the wait for a copy failed, the copy may still use the staging memory
             let _ = queue.finish();
         } else {
             for ((_, rect, piece), staging) in reads.iter().zip(&mut staged) {
-                // SAFETY: the copy has completed, so the staging memory holds the piece; the rectangle may be written.
+                // SAFETY: the copy has completed, so the staging memory holds the piece; the caller guarantees that the rectangle
+                // may be written.
                 unsafe { piece.unpack(staging.ptr().cast_const().cast(), rect) };
             }
         }
@@ -273,7 +282,7 @@ impl Transfers {
         self.take_all(2).map(|two| two.try_into().unwrap_or_else(|_| unreachable!("two were asked for")))
     }
 
-    /// Takes `count` pieces of staging memory. On an error, the pieces taken before the error return to the idle list.
+    /// Takes `count` pieces of staging memory. On an error, the pieces of staging memory taken before the error become idle again.
     fn take_all(&self, count: usize) -> Result<Vec<Staging>> {
         let mut taken = Vec::new();
         while taken.len() < count {

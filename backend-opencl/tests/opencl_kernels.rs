@@ -9,8 +9,8 @@ use lapidary_conformance::Instructions;
 use lapidary_core::{DType, ProgramCache};
 use lapidary_kernels::{PanelParams, Products, TileParams};
 
-/// Opens the first OpenCL device with double precision, once for each function in `make`. The list is empty if no device has
-/// double precision.
+/// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
+/// device. The result is empty if no device has double precision.
 fn devices<const N: usize>(make: [fn(OpenClDevice) -> OpenClDevice; N]) -> Vec<OpenClDevice> {
     let listing = list();
     let Some(first) = listing.devices.iter().position(|found| found.facts.computes(DType::F64)) else {
@@ -41,7 +41,8 @@ fn with_local_memory() {
     }
 }
 
-/// Tests parameters that a CPU never chooses by default: the tiles for small products on GPUs, and some unusual tiles.
+/// Tests kernel parameters that are never chosen by default for a CPU: the tiles for small products on GPUs, and some unusual
+/// tiles.
 #[test]
 fn with_unusual_products() {
     let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };

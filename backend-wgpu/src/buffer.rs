@@ -1,4 +1,4 @@
-//! Buffers in device memory, and a counter of the allocated bytes.
+//! Buffers in device memory, and a counter of the bytes that these buffers occupy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,15 +11,16 @@ use crate::queue::Queue;
 const USES: wgpu::BufferUsages =
     wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
 
-/// A region of the device's memory. Each region is a buffer of its own, because wgpu tracks the use of whole buffers.
+/// A region of the device's memory that holds a register or a matrix. Each region is a wgpu buffer of its own, because wgpu
+/// tracks the use of whole buffers.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub(crate) raw: wgpu::Buffer,
-    /// Counted bytes, or `None` for a buffer that belongs to the application.
+    /// Keeps the bytes of this buffer counted until the buffer is dropped. `None` for a buffer that belongs to the application.
     _counted: Option<Arc<Counted>>,
 }
 
-/// Counter of the bytes in the buffers of a device.
+/// Counter of the bytes that the buffers of a device occupy.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     now: AtomicUsize,
@@ -27,13 +28,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Returns the bytes that are allocated now, and the maximum so far.
+    /// Returns the number of bytes that are allocated now, and the maximum number that was allocated at any time.
     pub fn read(&self) -> (usize, usize) {
         (self.now.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
     }
 }
 
-/// Bytes that stay counted until this value is dropped.
+/// A number of bytes that stays in the counter until this value is dropped.
 #[derive(Debug)]
 struct Counted(Arc<Meter>, usize);
 
@@ -60,7 +61,7 @@ impl Buffer {
             );
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", message));
         }
-        // a binding must not be empty, and must consist of whole elements of every type
+        // a binding must not be empty, and its size must be a multiple of the size of every element type
         let size = (bytes.max(1) as u64).next_multiple_of(8);
         let descriptor = wgpu::BufferDescriptor { label: Some("register"), size, usage: USES, mapped_at_creation: false };
         let buffer = queue.guarded("alloc", |device| device.create_buffer(&descriptor));
@@ -68,7 +69,7 @@ impl Buffer {
         buffer.map(counted).map_err(|error| error.with("bytes", bytes))
     }
 
-    /// Wraps a buffer of the application for a matrix of `bytes` bytes.
+    /// Wraps a buffer of the application that is to hold a matrix of `bytes` bytes.
     pub(crate) fn adopt(queue: &Queue, buffer: wgpu::Buffer, bytes: usize) -> Result<Self> {
         let (size, most) = (buffer.size() as usize, queue.largest_binding());
         let missing = USES.difference(buffer.usage());
@@ -79,7 +80,7 @@ impl Buffer {
         } else if !missing.is_empty() {
             format!("the buffer lacks the usages {missing:?}; make it with STORAGE | COPY_SRC | COPY_DST")
         } else {
-            // the command never runs, but wgpu rejects its creation if the buffer belongs to another device
+            // this command never runs, but wgpu rejects the creation of the command if the buffer belongs to another device
             let probed = queue.guarded("wrap", |device| {
                 let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("wrap") });
                 encoder.clear_buffer(&buffer, 0, Some(0));

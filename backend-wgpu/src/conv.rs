@@ -4,7 +4,7 @@ use lapidary_core::{Error, ErrorKind, Memory, Operand};
 
 use crate::buffer::Buffer;
 
-/// Converts an error that an error scope has caught.
+/// Converts an error that an error scope of wgpu has caught.
 pub(crate) fn caught(operation: &'static str, error: &wgpu::Error) -> Error {
     let kind = match error {
         wgpu::Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
@@ -13,10 +13,10 @@ pub(crate) fn caught(operation: &'static str, error: &wgpu::Error) -> Error {
     Error::new(kind, operation, error.to_string())
 }
 
-/// A matrix as a kernel argument.
+/// A matrix in a buffer, as an argument of a kernel.
 pub(crate) type View<'a> = lapidary_kernels::View<'a, Buffer>;
 
-/// Converts an operand in the device's memory to a kernel argument.
+/// Converts an operand in the device's memory to an argument of a kernel.
 pub(crate) fn view(operand: Operand<'_>) -> View<'_> {
     let Operand { memory, offset, rows, cols, ld, .. } = operand;
     let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };

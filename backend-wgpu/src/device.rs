@@ -1,4 +1,4 @@
-//! The trait `Device` of the core for a wgpu device.
+//! Implements the trait `Device` of the core for wgpu devices.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::platform::{Found, check, list};
 use crate::queue::{Queue, Running};
 use crate::transfers::Transfers;
 
-/// Returns the features with which a device should be created: all features that Lapidary can use and the adapter has.
+/// Returns the features with which the application should create a device: all features of the adapter that Lapidary can use.
 #[must_use]
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let wanted = FEATURES.iter().fold(wgpu::Features::PIPELINE_CACHE | COHERENT, |all, (feature, _)| all | *feature);
     adapter.features() & (wanted | wgpu::Features::SHADER_F64)
 }
 
-/// Feature with which a workgroup sees the writes of other workgroups while they are running.
+/// Feature of wgpu with which a workgroup sees the writes of other workgroups while those workgroups are running.
 pub(crate) const COHERENT: wgpu::Features = wgpu::Features::MEMORY_DECORATION_COHERENT;
 
-/// Returns the limits with which a device should be created: all limits of the adapter.
+/// Returns the limits with which the application should create a device: the limits of the adapter.
 #[must_use]
 pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
     adapter.limits()
@@ -45,20 +45,21 @@ pub struct WgpuDevice {
 }
 
 impl WgpuDevice {
-    /// Opens the device `wgpu:index`. If `memory` is given, the device uses at most `memory` bytes.
+    /// Opens the device `wgpu:index`. If `memory` is given, the registers, matrices and kernels use at most `memory` bytes of
+    /// device memory.
     ///
     /// # Errors
-    /// No adapter has this number, or the adapter returns no device.
+    /// Fails if no adapter has the number `index`, or if the adapter returns no device.
     pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
         let listing = list();
         let found = listing.device(index)?;
         Self::with_limits(found, index, required_limits(&found.adapter), memory, cache)
     }
 
-    /// Opens an adapter with `limits`, which may be lower than the limits of the adapter.
+    /// Opens an adapter as a device with the limits `limits`, which may be lower than the limits of the adapter.
     ///
     /// # Errors
-    /// The adapter returns no device with these limits.
+    /// Fails if the adapter returns no device with the limits `limits`.
     pub fn with_limits(
         found: &Found,
         index: usize,
@@ -77,27 +78,29 @@ impl WgpuDevice {
             Error::new(ErrorKind::DeviceFailed, "open", error.to_string()).with("device", &found.info.name)
         };
         let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).map_err(refused)?;
-        // errors outside our scopes belong to the application: do not abort
+        // by default, wgpu aborts the program on an error that no error scope catches; this handler ignores the error instead
         device.on_uncaptured_error(Arc::new(|_| {}));
         Self::assemble(device, queue, format!("wgpu:{index}"), memory, cache)
     }
 
-    /// Wraps the application's own device and its queue. Matrices may lie in the application's buffers. The commands of Lapidary
-    /// and the commands of the application run in the order in which they are submitted to the queue. The application should
-    /// create the device with [`required_features`] and [`required_limits`]. A device without the features and limits lacks
-    /// double precision, allows only smaller buffers, and factors matrices more slowly.
+    /// Wraps the application's own wgpu device and its queue, so that matrices may lie in buffers of the application. The
+    /// commands of Lapidary and the commands of the application run in the order in which they are submitted to the queue. The
+    /// application should create the device with [`required_features`] and [`required_limits`]. A device that was created with
+    /// fewer features and lower limits may lack double precision, may allow only smaller buffers, and may factor matrices more
+    /// slowly.
     ///
-    /// This function replaces the device-lost callback of the device, and the application must not set another callback for a
-    /// loss afterwards. [`WgpuDevice::lost`] reports a loss. The application must make only one `WgpuDevice` from each
-    /// `wgpu::Device`. The function waits until the queue has finished its earlier work. Then a probe finds out whether
-    /// workgroups may wait for one another, which takes at most two seconds. The probe does not run on a CPU. The probe does not
-    /// run either if the cache holds an answer for the device.
+    /// `from_parts` replaces the device-lost callback of the device, and the application must not set another device-lost
+    /// callback afterwards. [`WgpuDevice::lost`] reports the loss of the device. The application must make only one `WgpuDevice`
+    /// from each `wgpu::Device`. `from_parts` waits until the queue has finished all submitted work. `from_parts` then runs a
+    /// probe, which finds out in at most two seconds whether workgroups may wait for one another. The probe does not run on a
+    /// CPU. The probe does not run either if the cache holds the answer of the probe for the device.
     ///
-    /// Calls poll the device, and polling runs callbacks that the application has registered with the device. A callback must not
-    /// make a call on the machine.
+    /// Calls of routines poll the device, and a poll runs callbacks that the application has registered with the device. A
+    /// callback that the application has registered with the device must not call a routine on the machine that uses the device.
     ///
     /// # Errors
-    /// A limit of the device is too low for the kernels, the device is lost or destroyed, or the queue belongs to another device.
+    /// Fails if a limit of the device is too low for kernels or transfers, if the device is lost or destroyed, or if the queue
+    /// belongs to another device.
     pub fn from_parts(device: wgpu::Device, queue: wgpu::Queue, cache: Arc<ProgramCache>) -> Result<Self> {
         Self::assemble(device, queue, "wgpu".to_owned(), None, cache)
     }
@@ -127,27 +130,30 @@ impl WgpuDevice {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the bytes of device memory that registers, matrices and kernels hold now, and the maximum so far. Buffers of the
-    /// application and staging memory are not counted.
+    /// Returns the number of bytes of device memory that registers, matrices and scratch memory occupy now, and the maximum of
+    /// this number so far. Buffers of the application and staging memory are not counted.
     #[must_use]
     pub fn allocated(&self) -> (usize, usize) {
         self.queue.meter().read()
     }
 
-    /// Wraps a buffer of the application for a matrix of `bytes` bytes. The buffer must belong to the same wgpu device.
+    /// Wraps a buffer of the application that is to hold a matrix of `bytes` bytes. The buffer must belong to the wgpu device
+    /// that `self` wraps.
     ///
     /// # Errors
-    /// The buffer is too small for the matrix, too large for a kernel, or was created without the usages for storage and copies.
+    /// Fails if the buffer is too small for the matrix, is larger than a kernel can address, was created without the usages for
+    /// storage and copies, is destroyed, or belongs to another device.
     pub fn adopt(&self, buffer: wgpu::Buffer, bytes: usize) -> Result<Buffer> {
         Buffer::adopt(&self.queue, buffer, bytes)
     }
 
-    /// Runs `instruction` `times` times in a row, and waits once for all runs.
+    /// Runs `instruction` `times` times in a row, and waits once, for the end of the last run.
     ///
     /// # Safety
-    /// The caller upholds the contract of [`Device::launch`].
+    /// The caller upholds the contract of [`Device::launch`] for `instruction`.
     pub(crate) unsafe fn launch_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<()> {
-        // SAFETY: the caller upholds the contract of this function.
+        // SAFETY: the caller guarantees that `instruction` may access its operands, and that no conflicting access runs at the
+        // same time.
         let running = unsafe { self.submit_times(instruction, times)? };
         running.map_or(Ok(()), |running| running.wait())
     }
@@ -155,29 +161,31 @@ impl WgpuDevice {
     /// Submits `instruction` `times` times. Returns `None` if the instruction needs no kernel.
     ///
     /// # Safety
-    /// The caller upholds the contract of [`Device::submit`].
+    /// The caller upholds the contract of [`Device::submit`] for `instruction`.
     unsafe fn submit_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<Option<Running>> {
-        // SAFETY: the caller upholds the contract of this function.
+        // SAFETY: the caller guarantees that `instruction` may access its operands, and that no conflicting access runs at the
+        // same time.
         let last = unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), times)? };
         Ok(last.map(|submission| Running { queue: Arc::clone(&self.queue), submission, instruction: instruction.name() }))
     }
 
-    /// Returns the cache of compiled programs.
+    /// Returns the program cache that this device uses.
     #[must_use]
     pub fn cache(&self) -> &Arc<ProgramCache> {
         &self.cache
     }
 
-    /// Returns whether `self` and `other` use the same wgpu device, so that one copy command can copy between their buffers.
+    /// Returns whether `self` and `other` wrap the same wgpu device, so that a copy command of wgpu can copy from a buffer of one
+    /// to a buffer of the other.
     #[must_use]
     pub fn is_peer_of(&self, other: &WgpuDevice) -> bool {
         self.queue.device() == other.queue.device()
     }
 
-    /// Submits a copy of the first `bytes` bytes from one buffer of the device to another. `bytes` is a multiple of 4.
+    /// Submits a copy of the first `bytes` bytes of the buffer `from` to the buffer `to`. `bytes` is a multiple of 4.
     fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         if from.raw == to.raw {
-            // `from` and `to` wrap the same buffer of the application
+            // `from` and `to` wrap the same buffer of the application, so there is nothing to copy
             return Ok(());
         }
         self.queue.guarded("copy", |device| {
@@ -187,11 +195,12 @@ impl WgpuDevice {
         })
     }
 
-    /// Chooses kernels that share workgroup memory for products, panels and row exchanges, and many small workgroups for panels,
-    /// even if other kernels are faster. Tests call this function to reach all kernels.
+    /// Makes the device use kernels with workgroup memory for products, panels and row exchanges, and many small workgroups for
+    /// panels, even if other kernels are faster. Tests call this function so that the kernels with workgroup memory run on every
+    /// device.
     ///
     /// # Errors
-    /// The device has too little workgroup memory.
+    /// Fails if the device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let too_small = |reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &self.facts.name);
         let choices = Choices::shared(&self.facts, Dialect::Wgsl).map_err(too_small)?;
@@ -204,25 +213,28 @@ impl WgpuDevice {
         }))
     }
 
-    /// Factors panels by strips in workgroups of `items` invocations, a power of two. If `items` is less than 4, panels are
-    /// factored column by column. Tests call this function to reach both kernels.
+    /// Makes the device factor panels by strips in workgroups of `items` invocations, where `items` is a power of two. If `items`
+    /// is less than 4, the device factors panels column by column. Tests call this function so that the kernels for strips and
+    /// the kernels for columns run on every device.
     ///
     /// # Errors
-    /// The device does not support workgroups of this size.
+    /// Fails if the device does not support workgroups of `items` invocations.
     pub fn with_strips(self, items: usize) -> Result<Self> {
         let choices = self.kernels().choices().with_strips(items, &self.facts.limits);
         let choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
         Ok(self.choosing(|_| choices))
     }
 
-    /// Chooses how panels are factored by strips. If `groups_may_wait` is set, one launch factors all strips, and a workgroup
-    /// waits for workgroups that began earlier. If `groups_may_wait` is not set, each strip has a launch of its own. Tests call this function
-    /// to reach both kernels. The choice overrides the answer of the probe, which runs when a device other than a CPU is opened.
-    /// `groups_may_wait` may be set only if the driver lets workgroups make progress while others wait. Other drivers hang, and
-    /// llvmpipe ends each wait after 65535 reads, with wrong results.
+    /// Chooses how the device factors panels by strips. If `groups_may_wait` is set, one launch factors all strips of a panel,
+    /// and a workgroup waits for workgroups that began before it. If `groups_may_wait` is not set, each strip has a launch of its
+    /// own. Tests call this function so that the kernels with and without waits run on every device. The value of
+    /// `groups_may_wait` overrides the answer of the probe. The caller may set `groups_may_wait` only if the driver lets a
+    /// workgroup make progress while another workgroup waits. Most drivers that do not guarantee the progress of a workgroup
+    /// during the wait of another hang in the wait. The driver llvmpipe ends each wait after 65535 reads, so that the results are
+    /// wrong.
     ///
     /// # Errors
-    /// `groups_may_wait` is set, and the device was created without `MEMORY_DECORATION_COHERENT`.
+    /// Fails if `groups_may_wait` is set and the device was created without `MEMORY_DECORATION_COHERENT`.
     pub fn with_waits(self, groups_may_wait: bool) -> Result<Self> {
         if groups_may_wait && !self.queue.device().features().contains(COHERENT) {
             let message = "the device was made without MEMORY_DECORATION_COHERENT: see required_features";
@@ -231,10 +243,11 @@ impl WgpuDevice {
         Ok(self.choosing(|choices| Choices { groups_may_wait, ..choices }))
     }
 
-    /// Computes products in f32 and in f64 with kernels that tests or measurements choose.
+    /// Makes the device compute products with the kernels `products`, the first for f32 and the second for f64. Tests and
+    /// measurements choose kernels by this function.
     ///
     /// # Errors
-    /// The parameters of a kernel do not fit the device.
+    /// Fails if the parameters of a kernel exceed the limits of the device.
     pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
         for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
             let fits = products.check(dtype, &self.facts.limits);
@@ -251,15 +264,16 @@ impl WgpuDevice {
         self
     }
 
-    /// Compiles kernels with every check that wgpu can make while they run. Tests compare the results with the results of
-    /// unchecked kernels.
+    /// Makes the device compile kernels with every check that wgpu can make while a kernel runs. Tests compare the results of
+    /// checked kernels with the results of unchecked kernels.
     #[must_use]
     pub fn with_checks(self) -> Self {
         self.kernels().use_checks();
         self
     }
 
-    /// Moves rectangles in pieces of `bytes` bytes, so that tests use many pieces.
+    /// Makes the device transfer rectangles in pieces of at most `bytes` bytes, so that the transfers of tests consist of many
+    /// pieces.
     #[must_use]
     pub fn in_pieces(self, bytes: usize) -> Self {
         let in_pieces =
@@ -267,7 +281,7 @@ impl WgpuDevice {
         WgpuDevice { load: in_pieces(self.load), store: in_pieces(self.store), ..self }
     }
 
-    /// Limits each wait for the device to `patience`. A device that takes longer counts as lost.
+    /// Limits each wait for a submission to `patience`. If no submission ends within `patience`, the device counts as lost.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         self.queue.set_patience(patience);
@@ -289,22 +303,26 @@ impl Device for WgpuDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the caller upholds the contract of the trait `Device`.
+        // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
+        // that no conflicting access runs at the same time.
         unsafe { self.load.run(from, to.get()) }
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the caller upholds the contract of the trait `Device`.
+        // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
+        // that no conflicting access runs at the same time.
         unsafe { self.store.run(to, from.get()) }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the caller upholds the contract of the trait `Device`.
+        // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
+        // that no conflicting access runs at the same time.
         unsafe { self.launch_times(instruction, 1) }
     }
 
     unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
-        // SAFETY: the caller upholds the contract of the trait `Device`, and the only queue runs the copies after the kernels.
+        // SAFETY: the caller upholds the contract of `Device::launch_and_read` for the operands and the rectangles. A wgpu device
+        // has a single queue, which runs the copies after the kernels.
         unsafe {
             let Some(running) = self.submit_times(instruction, 1)? else { return self.store.read_each(reads) };
             let read = self.store.read_each(reads);
@@ -313,7 +331,8 @@ impl Device for WgpuDevice {
     }
 
     unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
-        // SAFETY: the caller upholds the contract of the trait `Device`, and the only queue runs kernels in order.
+        // SAFETY: the caller upholds the contract of `Device::submit` for the operands and the rectangle. A wgpu device has a
+        // single queue, which runs kernels and copies in order.
         unsafe {
             Ok(match work {
                 Work::Write { from, to } => self.load.begin(from, to.get()),

@@ -1,13 +1,15 @@
-//! Finds Vulkan drivers that are registered but cannot be loaded. The Vulkan loader prints no message about a driver that cannot
-//! be loaded.
+//! Finds Vulkan drivers that are registered but cannot be loaded. The Vulkan loader itself prints no message about a driver that
+//! it cannot load.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use lapidary_core::DriverFile;
 
-/// Returns a message for the Vulkan loader and for each registered driver that cannot be loaded, with the reason. On Windows and
-/// on Apple systems, the function returns no messages, because drivers are registered in other places.
+/// Returns messages for users about drivers that cannot be loaded, with the reasons. If the Vulkan loader cannot be loaded, the
+/// only message is about the loader. If the Vulkan loader can be loaded, there is one message for each registered driver that
+/// cannot be loaded. On Windows and on Apple systems, the function returns no messages, because these systems do not register
+/// drivers by files.
 pub(crate) fn unloadable() -> Vec<String> {
     if !cfg!(all(unix, not(target_vendor = "apple"))) {
         return Vec::new();
@@ -32,12 +34,14 @@ pub fn drivers() -> Vec<DriverFile> {
     DriverFile::registered(places, "json", |text, manifest| library(text, manifest.parent()?))
 }
 
-/// Text in the error message of `dlopen` for a library of another pointer width. A library of another width is no fault, because
-/// systems that run 32-bit and 64-bit programs have drivers for both.
+/// Text in the error message of `dlopen` for a library whose pointers have another width than the pointers of this program. A
+/// library of another pointer width is no fault, because systems that run 32-bit and 64-bit programs have drivers for both kinds
+/// of program.
 const OTHER_WIDTH: &str = "wrong ELF class";
 
-/// Returns the library that a manifest names: a path relative to the folder of the manifest, or a name for which `dlopen`
-/// searches. Returns `None` if the library is for programs of another pointer width.
+/// Returns the library that a driver's manifest names: a path relative to the folder of the manifest, or a file name for which
+/// `dlopen` searches. Returns `None` if the library is for programs of another pointer width, or if the manifest names no
+/// library.
 fn library(manifest: &str, folder: &Path) -> Option<PathBuf> {
     let text = |field: &str| {
         let (_, rest) = manifest.split_once(&format!("\"{field}\""))?;
@@ -48,9 +52,10 @@ fn library(manifest: &str, folder: &Path) -> Option<PathBuf> {
     Some(if path.contains('/') { folder.join(path) } else { path.into() })
 }
 
-/// Returns the reason why a library cannot be loaded, or `None` if it can be loaded.
+/// Returns the reason why `library` cannot be loaded, or `None` if it can be loaded.
 fn refusal(library: &Path) -> Option<String> {
-    // SAFETY: the library is the loader, or a registered driver whose initialisers the loader runs as well
+    // SAFETY: the library is the Vulkan loader or a registered driver, so that the Vulkan loader may run the initialisers of the
+    // library in this process anyway
     let error = unsafe { libloading::Library::new(library) }.err()?;
     Some(error.source().map_or_else(|| error.to_string(), ToString::to_string))
 }

@@ -1,4 +1,5 @@
-//! The [`DeviceFacts`] of a wgpu device: most facts are reported by wgpu, and one is the answer of a probe.
+//! Collects the [`DeviceFacts`] of a wgpu device. wgpu reports most of the facts; a probe finds out whether workgroups may wait
+//! for one another.
 
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, ProgramCache, Rates};
 
@@ -6,7 +7,7 @@ use crate::platform::kernel_limits;
 use crate::probe::groups_may_wait;
 use crate::queue::Queue;
 
-/// Features of wgpu, each with the feature of Lapidary that has the same meaning.
+/// Features of wgpu, each paired with the feature of Lapidary that has the same meaning.
 pub(crate) const FEATURES: [(wgpu::Features, Feature); 3] = [
     (wgpu::Features::SHADER_F16, Feature::F16),
     (wgpu::Features::SUBGROUP, Feature::Subgroups),
@@ -14,7 +15,8 @@ pub(crate) const FEATURES: [(wgpu::Features, Feature); 3] = [
 ];
 
 /// Maximum number of loop iterations of an invocation on a CPU adapter. Mesa's llvmpipe silently stops the loops of an invocation
-/// after 65535 iterations in total (`LP_MAX_TGSI_LOOP_ITERATIONS`). Other CPU drivers lose little speed by the same limit.
+/// after 65535 iterations in total (`LP_MAX_TGSI_LOOP_ITERATIONS`). CPU drivers other than llvmpipe lose little speed by the same
+/// maximum.
 const LOOP_ITERATIONS: usize = 60_000;
 
 /// Vendor names by PCI or Khronos vendor id.
@@ -30,8 +32,8 @@ const VENDORS: [(u32, &str); 9] = [
     (0x1_0005, "Mesa"),
 ];
 
-/// Collects the facts of a device. On any device except a CPU, a probe finds out whether workgroups may wait for one another, and
-/// `disk` keeps the answer.
+/// Collects the facts of a device. Unless the device is a CPU, a probe finds out whether workgroups may wait for one another, and
+/// `disk` stores the answer of the probe.
 pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Option<usize>) -> DeviceFacts {
     let wgpu::AdapterInfo { name: model, driver, driver_info, backend, device_type, vendor, .. } = queue.device().adapter_info();
     let features = queue.device().features();
@@ -44,8 +46,8 @@ pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Op
     let is_cpu = kind == DeviceKind::Cpu;
     let told = FEATURES.into_iter().filter(|(feature, _)| features.contains(*feature)).map(|(_, feature)| feature);
     let waits = !is_cpu && groups_may_wait(queue, disk);
-    // only in Vulkan, each component of a vector is a separate memory location, so that a store to one component leaves the
-    // others unchanged
+    // only in Vulkan, each component of a vector is a separate memory location, so that a store to one component leaves the other
+    // components unchanged
     let has_parts = backend == wgpu::Backend::Vulkan;
     let found = [(waits, Feature::GroupsMayWait), (has_parts, Feature::PartsOfVectors)];
     let limits = kernel_limits(&queue.device().limits());

@@ -1,4 +1,4 @@
-//! Runs the kernels of one device. Kernel calls are collected and submitted together in compute passes.
+//! Runs the kernels of one device. The calls of kernels are first collected and then submitted together in compute passes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,36 +11,39 @@ use crate::conv::View;
 use crate::program::Programs;
 use crate::queue::{Queue, Submission};
 
-/// Number of kernel calls in the first pass of an instruction, and the maximum number in any pass. Each pass holds twice as many
-/// calls as the previous one. The device runs a pass while the host collects the next one.
+/// Number of kernel calls in the first compute pass of an instruction, and the maximum number in any compute pass. Until this
+/// maximum, each pass holds twice as many kernel calls as the previous pass. The device runs a pass while the host collects the
+/// calls of the next pass.
 const CALLS_PER_PASS: (usize, usize) = (16, 1024);
 
-/// The compiled kernels of one device, and the kernel calls that are not submitted yet.
+/// The compiled kernels of one device, and the collected kernel calls that are not submitted yet.
 #[derive(Debug)]
 pub(crate) struct Kernels {
     queue: Arc<Queue>,
     programs: Programs,
     facts: Arc<DeviceFacts>,
     choices: Choices,
-    /// Buffer with the arguments of all calls of a pass. The arguments of each call begin at a multiple of `stride`.
+    /// Buffer with the arguments of all kernel calls of a pass. The arguments of a kernel call begin at a multiple of `stride`
+    /// bytes.
     arguments: wgpu::Buffer,
     stride: usize,
-    /// Arguments of the pass that is being recorded.
+    /// Arguments of the kernel calls that are collected for the next pass.
     staged: Vec<u8>,
-    /// Arguments that the last pass has written to the buffer. A pass with the same arguments does not write the buffer again.
+    /// The bytes that the buffer `arguments` holds since the last pass that wrote it. A pass whose arguments equal `written` does
+    /// not write the buffer again.
     written: Vec<u8>,
     calls: Vec<Gathered>,
-    /// Maximum number of calls in the current pass.
+    /// Maximum number of kernel calls in the next pass.
     room: usize,
-    /// Bind groups of the current instruction, which are dropped after the instruction because a bind group keeps registers
-    /// alive.
+    /// Bind groups of the current instruction. The bind groups are dropped after the instruction, because a bind group keeps the
+    /// buffers of registers alive.
     bound: HashMap<Bound, wgpu::BindGroup>,
     /// The last submitted pass.
     submitted: Option<Submission>,
     scratch: Scratch<Buffer>,
 }
 
-/// Key of a bind group: a kernel and the buffers of its operands.
+/// Key of a bind group: a program, the name of a kernel of the program, and the buffers of the operands.
 type Bound = (Program, &'static str, Vec<wgpu::Buffer>);
 
 /// A kernel call that is not submitted yet.
@@ -85,37 +88,38 @@ impl Kernels {
         self.choices = choices;
     }
 
-    /// Compiles kernels with every check that wgpu can make while a kernel runs.
+    /// Makes all further compilations include every check that wgpu can make while a kernel runs.
     pub fn use_checks(&mut self) {
         self.programs.use_checks();
     }
 
-    /// Keeps scratch memory within its share of `limit`, the device's memory limit in bytes.
+    /// Limits scratch memory to its share of `limit`, which is the device's memory limit in bytes.
     pub fn limit_memory(&mut self, limit: usize) {
         self.choices = self.choices.within_memory(limit);
         self.scratch.limit_memory(limit);
     }
 
-    /// Returns the bytes of the memory limit that are reserved for scratch memory, so that buffers may not use them.
+    /// Returns the number of bytes of the device's memory limit that are reserved for scratch memory. Registers and matrices must
+    /// not use the reserved bytes.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch.bytes()
     }
 
-    /// Frees the scratch memory kept from earlier calls.
+    /// Frees the scratch memory that is kept from one instruction to the next.
     pub fn trim(&mut self) {
         self.scratch.clear();
     }
 
-    /// Submits an instruction on matrices of `dtype` `times` times. Returns the last submission, or `None` if the instruction
-    /// needs no kernel.
+    /// Submits `times` runs of an instruction on matrices of type `dtype`. Returns the last submission, or `None` if the
+    /// instruction needs no kernel.
     ///
     /// # Safety
     /// The caller upholds the contract of [`instructions::enqueue`].
     pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>, times: usize) -> Result<Option<Submission>> {
         let queue = Arc::clone(&self.queue);
-        // an earlier instruction may have panicked and left calls behind
+        // a preceding instruction may have panicked, and its collected kernel calls must not run
         self.discard();
-        // SAFETY: the caller upholds the contract of this function.
+        // SAFETY: the caller of `run` upholds the contract of `instructions::enqueue`.
         let mut enqueue = |_| unsafe { instructions::enqueue(self, dtype, instruction) };
         let guarded = queue.guarded("launch", |_| (0..times).try_for_each(&mut enqueue));
         let result = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
@@ -123,13 +127,13 @@ impl Kernels {
         self.programs.keep();
         let last = self.submitted.take();
         result.map(|()| last.clone()).map_err(|error| {
-            // the caller may free memory after an error, so the function waits for the submitted kernels
+            // the caller may free the operands after an error, so `run` first waits until the submitted kernels have completed
             let done = last.map_or(Ok(()), |last| self.queue.wait(&last));
             done.err().unwrap_or(error).with("instruction", instruction.name())
         })
     }
 
-    /// Drops the calls that a failed instruction has collected but not submitted.
+    /// Drops the collected kernel calls and the bind groups of the last instruction.
     fn discard(&mut self) {
         self.calls.clear();
         self.staged.clear();
@@ -137,12 +141,12 @@ impl Kernels {
         self.room = CALLS_PER_PASS.0;
     }
 
-    /// Submits the collected calls in one pass.
+    /// Submits the collected kernel calls in one compute pass.
     fn submit(&mut self) -> Result<()> {
         if self.calls.is_empty() {
             return Ok(());
         }
-        // if the write fails, the contents of the buffer are unknown
+        // `written` is empty until the submission has succeeded: if the write fails, the contents of the buffer are unknown
         let written = std::mem::take(&mut self.written);
         let (queue, calls, staged) = (&self.queue, &self.calls, &self.staged);
         let submission = queue.guarded("launch", |device| {
@@ -166,18 +170,20 @@ impl Kernels {
         Ok(())
     }
 
-    /// Submits the collected calls and waits until the device is idle. Scratch memory that has been replaced is then free.
+    /// Submits the collected kernel calls, and waits until the device has completed all submissions. After `finish`, no kernel
+    /// uses scratch memory that has been replaced.
     fn finish(&mut self) -> Result<()> {
         self.submit()?;
         self.bound.clear();
         let queue = &self.queue;
         let descriptor = wgpu::CommandEncoderDescriptor { label: Some("finish") };
-        // the queue runs submissions in order, so that the last submission ends last
+        // the queue runs submissions in order, so this empty submission ends after all preceding submissions
         let last = queue.guarded("launch", |device| queue.submit(device.create_command_encoder(&descriptor)))?;
         queue.wait(&last)
     }
 
-    /// Appends the arguments of a call and returns the offset at which they begin.
+    /// Appends the arguments of a kernel call to `staged`. Returns the offset in `staged`, in bytes, at which the appended
+    /// arguments begin.
     fn stage(&mut self, args: &[Arg<'_, Buffer>]) -> Result<u32> {
         let begin = self.staged.len();
         for arg in args {
@@ -194,17 +200,18 @@ impl Kernels {
         narrow(begin)
     }
 
-    /// Appends a value at the next offset that is a multiple of the value's size, as WGSL structures require.
+    /// Appends a value to `staged` at the next offset that is a multiple of the value's size, as WGSL requires for members of
+    /// structures.
     fn put(&mut self, bytes: &[u8]) {
         self.staged.resize(self.staged.len().next_multiple_of(bytes.len()), 0);
         self.staged.extend_from_slice(bytes);
     }
 }
 
-/// Maximum size of the arguments of one call, in bytes.
+/// Maximum size of the arguments of one kernel call, in bytes.
 pub(crate) const LONGEST: usize = 256;
 
-/// Converts a size to 32 bits. Offsets within a binding fit into 32 bits, except in a larger buffer of the application.
+/// Converts a number to 32 bits, because kernels count in 32 bits. Returns an error if the number does not fit into 32 bits.
 fn narrow<N: TryFrom<V>, V: Copy + std::fmt::Display>(value: V) -> Result<N> {
     let message = || format!("{value} does not fit the 32 bits that kernels count in");
     N::try_from(value).map_err(|_| Error::new(ErrorKind::Unsupported, "launch", message()))
@@ -265,7 +272,7 @@ mod tests {
     use crate::facts::facts;
     use crate::transfers::Transfers;
 
-    /// Returns the kernels of the first adapter and transfers in both directions, or `None` if there is no adapter.
+    /// Returns the kernels of the first adapter and its transfers to and from the device, or `None` if there is no adapter.
     fn first() -> Option<(Kernels, [Arc<Transfers>; 2])> {
         let queue = crate::program::tests::queue().map(Arc::new)?;
         let disk = Arc::new(ProgramCache::new(None));
@@ -274,13 +281,14 @@ mod tests {
         Some((kernels, [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode)))))
     }
 
-    /// The arguments of a pass are written again if they differ from the arguments of the previous pass.
+    /// Tests that a pass writes its arguments to the buffer if they differ from the arguments of the preceding pass.
     #[test]
     fn passes_with_the_same_arguments_and_with_others_take_turns() {
         let Some((mut kernels, [load, store])) = first() else { return };
         let (mut x, mut read) = ([1.0_f32, 2.0], [0.0_f32; 2]);
         let buffer = Buffer::new(&kernels.queue, size_of_val(&x)).unwrap();
-        // SAFETY: the arrays hold the rectangle; the view lies in its buffer.
+        // SAFETY: the rectangles are the arrays `x` and `read`, the view `c` lies in `buffer`, and nothing else accesses the
+        // arrays or the buffer.
         unsafe {
             load.run(HostRect::packed(&mut x, 2), &buffer).unwrap();
             for (beta, times) in [(3.0, 1), (3.0, 1), (5.0, 1), (5.0, 2), (3.0, 1)] {
@@ -299,10 +307,11 @@ mod tests {
         let (mut x, mut read) = ([1.0_f32, 2.0], [0.0_f32; 2]);
         let [from, to] = [0, 1].map(|_| Buffer::new(&kernels.queue, size_of_val(&x)).unwrap());
         let view = |buffer| View { buffer, at: 0, rows: 2, cols: 1, ld: 2 };
-        // SAFETY: the arrays hold the rectangles; the views lie in their buffers.
+        // SAFETY: the rectangles are the arrays `x` and `read`, the views lie in the buffers `from` and `to`, and nothing else
+        // accesses the arrays or the buffers.
         unsafe {
             load.run(HostRect::packed(&mut x, 2), &from).unwrap();
-            // collects calls as an instruction does before a panic
+            // collects kernel calls that are not submitted, as an instruction leaves them when it panics
             let scale = Instruction::Scale { beta: Value::F32(3.0), c: view(&from) };
             instructions::enqueue(&mut kernels, DType::F32, &scale).unwrap();
             let _ = kernels.run(DType::F32, &Instruction::Copy { a: view(&from), b: view(&to) }, 1).unwrap();

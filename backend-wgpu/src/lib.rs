@@ -1,10 +1,11 @@
 //! The wgpu backend of Lapidary: compute shaders on Vulkan, Metal and DX12.
 //!
-//! An error that wgpu reports while a call runs is returned by that call. The backend does not panic, and every wait has a time
-//! limit. The backend only moves rectangles and runs instructions, and leaves all decisions to the core.
+//! If wgpu reports an error while a call of this backend runs, the call returns the error. The backend does not panic, and every
+//! wait for a device has a time limit. The backend only copies rectangles and runs instructions, and leaves the choice of both to
+//! the core.
 //!
-//! A device has only one queue. While kernels run, the host fills and empties staging memory, which is the host's part of the
-//! commands LD and ST. The copies between staging memory and registers run between kernels, in the order of the queue.
+//! A wgpu device has only one queue. The host copies between the caller's memory and staging memory while kernels run. The device
+//! copies between staging memory and registers, in the order of its queue and thus never while a kernel runs.
 
 mod batch;
 mod buffer;

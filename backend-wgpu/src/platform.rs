@@ -1,4 +1,4 @@
-//! Lists the adapters of the system.
+//! Lists the wgpu adapters of the system, with the facts that the choice of a device needs.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use crate::transfers::PIECE;
 /// APIs through which wgpu searches for adapters.
 const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
 
-/// An adapter and the facts that it reports.
+/// An adapter and facts that the adapter reports.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The adapter, which creates devices.
@@ -24,12 +24,12 @@ pub struct Found {
     pub f64: bool,
 }
 
-/// Every adapter with compute shaders, and the reasons why other adapters or drivers are missing.
+/// The list of all adapters with compute shaders, and the reasons why other adapters or drivers are missing from the list.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// Adapters in the order of their device numbers.
+    /// The adapters, in the order of their device numbers.
     pub devices: Vec<Found>,
-    /// Reasons why adapters or drivers are missing.
+    /// The reasons, as messages for users, why adapters or drivers are missing from `devices`.
     pub notes: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl Listing {
         self.devices.get(index).ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open", self.instead_of(index)))
     }
 
-    /// Returns the message for a device number without an adapter. The message lists the devices that exist.
+    /// Returns the error message for a device number that no adapter has. The message lists the devices that exist.
     fn instead_of(&self, index: usize) -> String {
         let there: Vec<String> =
             self.devices.iter().enumerate().map(|(i, found)| format!("wgpu:{i} ({})", found.info.name)).collect();
@@ -49,7 +49,8 @@ impl Listing {
     }
 }
 
-/// Lists the adapters of the system. A device is always named by its number in this list, and there is no default device.
+/// Lists the wgpu adapters of the system. The caller selects a device by the number of its adapter in this list, and there is no
+/// default device.
 #[must_use]
 pub fn list() -> Listing {
     static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
@@ -57,8 +58,8 @@ pub fn list() -> Listing {
         let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
         wanted.backends = BACKENDS;
         wanted.flags = wgpu::InstanceFlags::empty();
-        // wgpu refuses allocations near the limit, because a driver that allocates more memory than exists may fail in any later
-        // call
+        // wgpu shall refuse an allocation if more than 95 % of the device memory would be in use, because a driver that allocates
+        // more memory than exists may fail in any later call
         wanted.memory_budget_thresholds.for_resource_creation = Some(95);
         wgpu::Instance::new(wanted)
     });
@@ -78,48 +79,50 @@ pub fn list() -> Listing {
         let names = BACKENDS.iter_names().map(|(name, _)| name.to_lowercase());
         notes.push(format!("looked for adapters of {}", names.collect::<Vec<_>>().join(", ")));
     }
-    // the messages are computed once, because the test may load a driver that has no device
+    // `drivers::unloadable` is called only once, because it loads every registered driver, even a driver that has no device
     static UNLOADABLE: OnceLock<Vec<String>> = OnceLock::new();
     notes.extend_from_slice(UNLOADABLE.get_or_init(drivers::unloadable));
     Listing { devices, notes }
 }
 
 /// Returns the size in bytes of the largest buffer that a kernel can address. Kernels count elements in 32 bits, so the size is
-/// limited even if an API allows larger bindings.
+/// less than 2 GiB even if an API allows larger bindings.
 pub(crate) fn largest_binding(limits: &wgpu::Limits) -> usize {
     const COUNTED: u64 = (1 << 31) - 4;
     let bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(COUNTED);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Returns the limits that every device must meet. An entry contains the name of a limit, its value on the device, and the
-/// minimum that kernels and transfers need.
+/// Returns the limits of wgpu for which kernels and transfers need a minimum value. An entry contains the name of a limit, its
+/// value on the device, and the minimum.
 fn needs(limits: &wgpu::Limits) -> [(&'static str, u64, u64); 13] {
     [
         ("max_buffer_size", limits.max_buffer_size, PIECE as u64),
         ("max_bind_groups", limits.max_bind_groups.into(), 1),
-        // one binding for the arguments, and four for the operands of the kernel with the most operands
+        // one binding for the arguments, and four bindings for the operands of the kernel that has the most operands
         ("max_bindings_per_bind_group", limits.max_bindings_per_bind_group.into(), 5),
         ("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into(), 4),
         ("max_uniform_buffers_per_shader_stage", limits.max_uniform_buffers_per_shader_stage.into(), 1),
         ("max_dynamic_uniform_buffers_per_pipeline_layout", limits.max_dynamic_uniform_buffers_per_pipeline_layout.into(), 1),
         ("max_uniform_buffer_binding_size", limits.max_uniform_buffer_binding_size, LONGEST as u64),
-        // WebGPU guarantees this minimum, and one launch with so many workgroups suffices for every product
+        // WebGPU guarantees at least 65535 workgroups per dimension, and one launch with this number of workgroups suffices for
+        // every product
         ("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into(), 65_535),
         ("max_compute_invocations_per_workgroup", limits.max_compute_invocations_per_workgroup.into(), 64),
         ("max_compute_workgroup_size_x", limits.max_compute_workgroup_size_x.into(), 64),
-        // a workgroup of the widest tile has 8 invocations along the columns
+        // a workgroup that computes the widest tile has 8 invocations along the columns
         ("max_compute_workgroup_size_y", limits.max_compute_workgroup_size_y.into(), 8),
-        // memory for one pivot candidate of each invocation that searches a column
+        // the search for a pivot in a column stores one candidate of each invocation in workgroup memory
         ("max_compute_workgroup_storage_size", limits.max_compute_workgroup_storage_size.into(), 8 << 10),
         ("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size, 64 << 10),
     ]
 }
 
-/// Checks that a device meets the limits that every kernel needs.
+/// Checks that the limits of a device reach the minimum values that kernels and transfers need.
 ///
 /// # Errors
-/// A limit of the device is too low. The error states the limit and the required minimum.
+/// Fails if a limit of the device is below the minimum that kernels and transfers need. The error states the name and the value
+/// of the limit, and the minimum.
 pub(crate) fn check(limits: &wgpu::Limits) -> Result<()> {
     let low = needs(limits).into_iter().find(|(_, there, least)| there < least);
     low.map_or(Ok(()), |(name, there, least)| {
@@ -127,7 +130,7 @@ pub(crate) fn check(limits: &wgpu::Limits) -> Result<()> {
     })
 }
 
-/// Returns the limits that the choice of kernels observes.
+/// Converts the limits of wgpu to the limits of the core, from which kernels are chosen.
 pub(crate) fn kernel_limits(limits: &wgpu::Limits) -> Limits {
     let size = |value: u32| usize::try_from(value).unwrap_or(usize::MAX);
     Limits {

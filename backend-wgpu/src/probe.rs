@@ -1,5 +1,5 @@
-//! Finds out whether workgroups may wait for one another. No API reports this property, so a small program tests the property on
-//! the device.
+//! Finds out whether the workgroups of a device may wait for one another. No API reports whether workgroups may wait for one
+//! another, so a small program, the probe, tests it on the device.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,25 +11,27 @@ use crate::queue::{Queue, Submission};
 
 /// WGSL source of the probe.
 const TEXT: &str = include_str!("probe.wgsl");
-/// Number of workgroups of the probe, which equals the maximum number of strips of a panel.
+/// Number of workgroups of the probe. The probe has as many workgroups as a panel has strips at most, because each strip of a
+/// panel has one workgroup.
 const GROUPS: u32 = 256;
-/// Number of invocations per workgroup, which is `ITEMS` in the WGSL source.
+/// Number of invocations per workgroup of the probe. The constant `ITEMS` in the WGSL source of the probe has the same value.
 const ITEMS: u32 = 64;
-/// Maximum time of a wait for the probe. A working device answers in far less time, and a delay of two seconds is bearable if a
-/// workgroup hangs.
+/// Maximum time of a wait for the end of the probe. The probe ends in far less time if workgroups may wait, and a delay of two
+/// seconds is bearable if a workgroup hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two polls for the end of the probe.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Returns whether a workgroup may wait for one that began before it. The earlier workgroup must make progress meanwhile, and the
-/// waiting workgroup must see the values that the earlier one wrote. The probe runs once for each device, and `disk` keeps the
-/// answer. If the probe times out or fails, the answer is no until the device is opened again.
+/// Returns whether a workgroup may wait for a workgroup that began before it. Two conditions must hold: during the wait the
+/// preceding workgroup makes progress, and the waiting workgroup then sees the values that the preceding workgroup wrote. The
+/// probe runs only if `disk` holds no answer for the device, and `disk` stores the answer. If the probe times out or fails, the
+/// function returns false and stores no answer, so that the probe runs again when the device is opened again.
 pub(crate) fn groups_may_wait(queue: &Queue, disk: &ProgramCache) -> bool {
     queue.device().features().contains(COHERENT) && ask_once(queue, disk, TEXT)
 }
 
-/// Returns the answer that `disk` keeps. If `disk` keeps no answer, the function runs the probe `text` and stores the answer in
-/// `disk`.
+/// Returns the answer of the probe that `disk` holds. If `disk` holds no answer, the function runs the probe `text` and stores
+/// its answer in `disk`.
 fn ask_once(queue: &Queue, disk: &ProgramCache, text: &str) -> bool {
     let key = key(queue, text);
     if let Some(answer) = load(disk, &key) {
@@ -42,13 +44,13 @@ fn ask_once(queue: &Queue, disk: &ProgramCache, text: &str) -> bool {
     answer.unwrap_or(false)
 }
 
-/// Returns the cache key of the answer. The key contains everything that may change the answer: the device, its driver and the
-/// text of the probe.
+/// Returns the key under which the answer of the probe is stored. The key contains everything that may change the answer: the
+/// device, its driver and the text of the probe.
 fn key(queue: &Queue, text: &str) -> String {
     format!("probe of waits\n{}\n{text}", queue.identity())
 }
 
-/// Returns the answer that an earlier probe stored in `disk`, or `None` if there is no valid answer.
+/// Returns the answer of the probe that is stored in `disk` under `key`, or `None` if there is no valid answer.
 fn load(disk: &ProgramCache, key: &str) -> Option<bool> {
     if !disk.keeps() {
         return None;
@@ -63,8 +65,8 @@ fn load(disk: &ProgramCache, key: &str) -> Option<bool> {
     }
 }
 
-/// Runs the probe and returns whether every invocation saw the expected signal and number. Returns `None` if the probe does not
-/// end within `patience`.
+/// Runs the probe `text`. Returns whether every invocation of the probe saw the expected signal and the expected number, or
+/// `None` if the probe does not end within `patience`.
 fn ask(queue: &Queue, text: &str, patience: Duration) -> Result<Option<bool>> {
     let (answers, submission) = queue.guarded("probe", |device| submit(queue, device, text))?;
     let start = Instant::now();
@@ -81,7 +83,8 @@ fn ask(queue: &Queue, text: &str, patience: Duration) -> Result<Option<bool>> {
     })?
 }
 
-/// Submits the probe, and a copy of the probe's results to a buffer that can be mapped.
+/// Submits the probe, and then a copy of the results of the probe to a buffer that can be mapped. Returns the buffer that can be
+/// mapped, and a handle to the submission.
 fn submit(queue: &Queue, device: &wgpu::Device, text: &str) -> (wgpu::Buffer, Submission) {
     use wgpu::BufferUsages as Usages;
     let bytes = u64::from(GROUPS * ITEMS) * size_of::<u32>() as u64;
@@ -126,8 +129,8 @@ mod tests {
     use super::*;
     use crate::device::{WgpuDevice, required_features};
 
-    /// Returns a queue on every adapter with coherent memory, with the name of its driver. The answer on SwiftShader is yes,
-    /// because SwiftShader runs each workgroup to its end before the next workgroup begins.
+    /// Opens every adapter with the feature [`COHERENT`]. Returns the names of the drivers and the queues. On SwiftShader the
+    /// answer of the probe is yes, because SwiftShader runs each workgroup to its end before the next workgroup begins.
     fn queues() -> Vec<(String, Queue)> {
         let able = crate::list().devices.into_iter().filter(|found| found.adapter.features().contains(COHERENT));
         let open = |adapter: &wgpu::Adapter| {
@@ -141,13 +144,13 @@ mod tests {
         queues
     }
 
-    /// Returns the text of the probe with `part` replaced by `instead`.
+    /// Returns the WGSL source of the probe with `part` replaced by `instead`.
     fn changed(part: &str, instead: &str) -> String {
         assert!(TEXT.contains(part), "{part}");
         TEXT.replace(part, instead)
     }
 
-    /// Returns a probe in which no workgroup signals.
+    /// Returns the WGSL source of a probe in which no workgroup signals.
     fn silent() -> String {
         changed("atomicStore(&turns[1], own + 1u);", "")
     }
@@ -155,7 +158,8 @@ mod tests {
     #[test]
     fn the_answer_is_yes_where_groups_go_on_and_no_where_nobody_signals_or_nothing_is_seen() {
         for (driver, queue) in queues() {
-            // the operating system may suspend one workgroup for longer than the other workgroups wait
+            // in this probe workgroups wait longer, because the operating system may suspend the workgroup for which another
+            // workgroup waits
             let patient = changed("LOOKS = 32768u", "LOOKS = 0x10000000u");
             let one_silent = changed("if (t == 0u) { atomicStore", "if (t == 0u && own != 100u) { atomicStore");
             let old = changed("let note = notes[before];", "let note = early * 0u;");
@@ -167,7 +171,7 @@ mod tests {
                 ("an old number", &old, Some(false)),
             ] {
                 let start = Instant::now();
-                // a slow CPU may need longer than PATIENCE
+                // a slow CPU may need longer than `PATIENCE` for the probe
                 let answer = ask(&queue, text, 30 * PATIENCE).unwrap();
                 println!("{driver}, {what}: {answer:?} after {:?}", start.elapsed());
                 assert!(answer.is_some() && (expected.is_none() || answer == expected), "{driver}, {what}: {answer:?}");
@@ -190,16 +194,16 @@ mod tests {
                 (answer, [counts.hits, counts.misses, counts.rejected])
             };
             assert_eq!([opened(), opened()], [(false, [0, 1, 0]), (false, [1, 0, 0])], "{driver}");
-            // if an answer is stored, the probe does not run
+            // the stored answer is returned, so the probe has not run
             let key = key(&queue, &text);
             disk.store(&key, &[1]);
             assert_eq!(opened(), (true, [1, 0, 0]), "{driver}");
-            // stored values that are neither yes nor no
+            // each stored value is a valid entry of the cache, but neither yes nor no
             for kept in [&[2][..], &[], &[1, 1]] {
                 disk.store(&key, kept);
                 assert_eq!([opened(), opened()], [(false, [0, 0, 1]), (false, [1, 0, 0])], "{driver}: {kept:?}");
             }
-            // a change of one byte damages the stored cache entry
+            // changes one byte, so that the entry of the cache is damaged
             let path = &disk.entries()[0].path;
             let mut bytes = fs::read(path).unwrap();
             *bytes.last_mut().unwrap() ^= 1;

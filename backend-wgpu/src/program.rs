@@ -1,4 +1,4 @@
-//! Compiles the texts of programs to pipelines, and keeps the driver's pipeline cache on disk.
+//! Compiles the WGSL source of programs to pipelines, and stores the driver's pipeline cache on disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use lapidary_kernels::{GENERATOR, Program, Source, wgsl};
 
 use crate::queue::Queue;
 
-/// A compiled kernel with the layout of its bind groups.
+/// A compiled kernel: its pipeline and the layout of its bind groups.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     pub pipeline: wgpu::ComputePipeline,
@@ -21,7 +21,8 @@ pub(crate) struct Programs {
     limits: Limits,
     checked: bool,
     disk: Arc<ProgramCache>,
-    /// The driver's pipeline cache and the key of this cache on disk, or `None` if no pipeline cache is kept on disk.
+    /// The key under which the driver's pipeline cache is stored on disk, and the pipeline cache itself. `None` if the driver has
+    /// no pipeline cache, or if no folder is given for programs.
     pipelines: Option<(String, wgpu::PipelineCache)>,
     kernels: HashMap<(Program, &'static str, Vec<usize>), Kernel>,
     /// Whether a kernel was compiled after the pipeline cache was last stored.
@@ -35,18 +36,19 @@ impl Programs {
         Ok(Programs { limits, checked: false, disk, pipelines, kernels: HashMap::new(), fresh: false })
     }
 
-    /// Compiles kernels with every check that wgpu can make while a kernel runs.
+    /// Makes all further compilations include every check that wgpu can make while a kernel runs. The kernels that were compiled
+    /// without the checks of wgpu are dropped.
     pub fn use_checks(&mut self) {
         self.checked = true;
         self.kernels.clear();
     }
 
-    /// Returns a kernel, which is compiled on the first request and then kept.
+    /// Returns the kernel `name` of `program`. The kernel is compiled on the first request and then kept in memory.
     pub fn kernel(&mut self, queue: &Queue, program: &Program, name: &'static str, same: &[usize]) -> Result<&Kernel> {
         let key = (*program, name, same.to_vec());
         if !self.kernels.contains_key(&key) {
-            // wgpu does not check the size of a kernel's workgroup memory, and some drivers hang if the size exceeds the limit of
-            // the device
+            // wgpu does not check the size of a kernel's workgroup memory, and some drivers hang if the size exceeds the device's
+            // limit for workgroup memory
             program
                 .check(&self.limits)
                 .map_err(|reason| Error::new(ErrorKind::Unsupported, "compile", reason).with("kernel", name))?;
@@ -72,9 +74,10 @@ impl Programs {
             let text = wgpu::ShaderSource::Wgsl(source.text.as_str().into());
             let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&source.name), source: text };
             let checks = if self.checked { wgpu::ShaderRuntimeChecks::checked() } else { wgpu::ShaderRuntimeChecks::unchecked() };
-            // SAFETY: the kernels access only the rectangles that their arguments describe, and the caller of a launch vouches
-            // for these. All loops of the kernels end. A loop in which a workgroup waits ends if earlier workgroups make
-            // progress, which `Choices::waits` guarantees.
+            // SAFETY: the kernels access only the rectangles that their arguments describe, and the caller of a launch guarantees
+            // that these rectangles may be accessed. All loops of the kernels end. A loop in which a workgroup waits for a
+            // preceding workgroup ends if the preceding workgroup makes progress. Kernels in which workgroups wait are chosen
+            // only if `Choices::groups_may_wait` is set.
             let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
             let layout = layout(device, bindings);
             let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -102,7 +105,8 @@ impl Programs {
     }
 }
 
-/// Creates the layout of a bind group: the uniform buffer with the arguments of many calls, then the operands in memory.
+/// Creates the layout of a bind group: first the uniform buffer with the arguments of many kernel calls, then the buffers of the
+/// operands.
 fn layout(device: &wgpu::Device, bindings: &[(usize, bool)]) -> wgpu::BindGroupLayout {
     let entry = |binding, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
         binding,
@@ -117,14 +121,16 @@ fn layout(device: &wgpu::Device, bindings: &[(usize, bool)]) -> wgpu::BindGroupL
     device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries })
 }
 
-/// Loads the driver's pipeline cache as it was last stored.
+/// Creates the driver's pipeline cache from the data that was last stored on disk. The pipeline cache is empty if no data was
+/// stored, or if the driver refuses the data.
 fn load(queue: &Queue, disk: &ProgramCache) -> Result<(String, wgpu::PipelineCache)> {
     let key = format!("pipelines\ngenerator {GENERATOR}\n{}", queue.identity());
     let data = disk.load(&key);
     let create = |data: Option<&[u8]>| {
         queue.guarded("create_pipeline_cache", |device| {
             let descriptor = wgpu::PipelineCacheDescriptor { label: None, data, fallback: true };
-            // SAFETY: the data passed the checksum of the program cache, which shows that this driver has created the data.
+            // SAFETY: this driver created the data. The key of the data names the device and the driver, and `ProgramCache::load`
+            // returned the data after it had checked the key and a checksum.
             unsafe { device.create_pipeline_cache(&descriptor) }
         })
     };
@@ -142,7 +148,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::platform::kernel_limits;
 
-    /// Returns the queue of the first adapter, or `None` if there is no adapter.
+    /// Returns the queue of a device on the first adapter, or `None` if there is no adapter.
     pub(crate) fn queue() -> Option<Queue> {
         let listing = crate::list();
         let required = std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some();
@@ -152,7 +158,7 @@ pub(crate) mod tests {
         Some(Queue::new(device, queue))
     }
 
-    /// Returns the queue of the first adapter with its programs, or `None` if there is no adapter.
+    /// Returns the queue of the first adapter and the programs of its device, or `None` if there is no adapter.
     fn first() -> Option<(Queue, Programs)> {
         let queue = queue()?;
         let limits = kernel_limits(&queue.device().limits());

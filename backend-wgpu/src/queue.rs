@@ -1,5 +1,4 @@
-//! The queue to which the commands of a device are submitted. Each wait has a time limit, and each failure is returned as an
-//! error.
+//! The queue of a wgpu device. Each wait for submitted commands has a time limit, and each failure is returned as an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,24 +13,24 @@ use crate::buffer::Meter;
 use crate::conv::caught;
 use crate::platform::largest_binding;
 
-/// Maximum time of a wait for a submission. One instruction on a slow CPU may take minutes.
+/// Maximum time of a wait for a submission. `PATIENCE` is long, because one instruction on a slow CPU may take minutes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Time for which a wait polls without pauses.
+/// Time for which a wait polls the device without pauses.
 const SPIN_TIME: Duration = Duration::from_micros(500);
 
-/// Time for which [`Queue::check`] waits for the callback after the device has become idle. A thread of the application may be
-/// about to run the callback.
+/// Time for which [`Queue::check`] waits for its callback after the device has become idle. Another thread, which belongs to the
+/// application, may be about to run the callback.
 const CALLBACK_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum pause between two polls.
+/// Maximum pause between two polls of the device.
 const MAX_PAUSE: Duration = Duration::from_millis(5);
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Commands that have been submitted to the queue.
+/// A handle to commands that have been submitted to the queue together.
 #[derive(Clone, Debug)]
 pub(crate) struct Submission {
     done: Arc<AtomicBool>,
@@ -44,13 +43,13 @@ pub(crate) struct Queue {
     device: wgpu::Device,
     queue: wgpu::Queue,
     lost: Arc<OnceLock<String>>,
-    /// Time at which this value was created.
+    /// Time at which this `Queue` was created.
     begin: Instant,
     /// Nanoseconds from `begin` to the time at which a submission last ended.
     last_end: Arc<AtomicU64>,
-    /// Maximum time of a wait, in nanoseconds.
+    /// Maximum time of a wait for a submission, in nanoseconds.
     patience: AtomicU64,
-    /// Counter of the bytes in the buffers of the device.
+    /// Counter of the bytes that the buffers of the device occupy.
     meter: Arc<Meter>,
 }
 
@@ -65,13 +64,13 @@ impl Queue {
         Queue { device, queue, lost, begin: Instant::now(), last_end: Arc::default(), patience, meter: Arc::default() }
     }
 
-    /// Checks that the device is not lost and that the queue belongs to the device. A submission to a queue of another device
-    /// would panic. The API of wgpu does not report to which device a queue belongs, but polling a device runs only callbacks of
-    /// its own queue. If the device is idle and polling has not run the callback of `queue`, then `queue` belongs to another
-    /// device.
+    /// Checks that the device is not lost and that the queue belongs to the device. If the queue belonged to another device, a
+    /// submission would panic. The API of wgpu does not report to which device a queue belongs, but a poll of a device runs only
+    /// the callbacks of the device's own queue. `check` therefore registers a callback with the queue and polls the device: if
+    /// the device is idle and the callback has not run, the queue belongs to another device.
     ///
     /// # Errors
-    /// The device is lost, or the queue belongs to another device.
+    /// Fails if the device is lost, or if the queue belongs to another device.
     pub fn check(&self) -> Result<()> {
         let told = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&told);
@@ -96,7 +95,7 @@ impl Queue {
         }
     }
 
-    /// Sets the maximum time of a wait.
+    /// Sets the maximum time of a wait for a submission.
     pub fn set_patience(&self, patience: Duration) {
         self.patience.store(nanoseconds(patience), Ordering::Relaxed);
     }
@@ -109,14 +108,15 @@ impl Queue {
         &self.device
     }
 
-    /// Returns a text that names the adapter and its driver. Every cache key contains the text.
+    /// Returns a text that names the adapter and its driver. Every key under which this backend stores data in the program cache
+    /// contains the text.
     pub fn identity(&self) -> String {
         let info = self.device.adapter_info();
         let wgpu::AdapterInfo { name, driver, driver_info, backend, vendor, device, .. } = &info;
         format!("{backend} {vendor:x}:{device:x}\ndevice {name}\ndriver {driver} {driver_info}\n")
     }
 
-    /// Returns the counter of the bytes in the buffers of the device.
+    /// Returns the counter of the bytes that the buffers of the device occupy.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
@@ -131,7 +131,7 @@ impl Queue {
         self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "wgpu", reason.clone()))
     }
 
-    /// Runs `call` within error scopes of wgpu and returns the error that a scope catches, if any.
+    /// Runs `call` within error scopes of wgpu. Returns the error that a scope catches, or otherwise the result of `call`.
     pub fn guarded<R>(&self, operation: &'static str, call: impl FnOnce(&wgpu::Device) -> R) -> Result<R> {
         if let Some(lost) = self.lost() {
             return Err(lost);
@@ -139,13 +139,14 @@ impl Queue {
         use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
         let scopes = [OutOfMemory, Internal, Validation].map(|filter| self.device.push_error_scope(filter));
         let result = call(&self.device);
-        // scopes are popped in the reverse order of their creation, and wgpu returns the result of a scope without delay
+        // error scopes must be popped in the reverse order of their creation, and wgpu returns the error of a popped scope
+        // without delay
         let errors: Vec<wgpu::Error> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
-        // after a failed allocation, wgpu may report further errors for objects that need the memory, so OutOfMemory takes
-        // precedence
+        // after a failed allocation, wgpu may report further errors for objects that need the missing memory, so `OutOfMemory`
+        // takes precedence
         let first = errors.iter().max_by_key(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
         if first.is_some() {
-            // wgpu may reject an object of a destroyed device before wgpu reports the loss of the device
+            // if the device is destroyed, wgpu may reject a new object of the device before wgpu reports the loss of the device
             self.poll();
         }
         match (self.lost(), first) {
@@ -155,12 +156,12 @@ impl Queue {
         }
     }
 
-    /// Writes bytes to the beginning of a buffer before the next submission runs.
+    /// Writes `bytes` to the beginning of `buffer`. wgpu executes the write before the next submission to the queue.
     pub fn write(&self, buffer: &wgpu::Buffer, bytes: &[u8]) {
         self.queue.write_buffer(buffer, 0, bytes);
     }
 
-    /// Submits the commands of an encoder to the queue.
+    /// Submits the commands of `encoder` to the queue, and returns a handle to them.
     pub fn submit(&self, encoder: wgpu::CommandEncoder) -> Submission {
         self.queue.submit([encoder.finish()]);
         let (done, since) = (Arc::new(AtomicBool::new(false)), Instant::now());
@@ -172,14 +173,14 @@ impl Queue {
         Submission { done, since }
     }
 
-    /// Polls the device and returns whether a submission has completed.
+    /// Polls the device, and returns whether `submission` has completed.
     pub fn is_done(&self, submission: &Submission) -> bool {
         self.poll();
         submission.done.load(Ordering::Acquire)
     }
 
-    /// Returns the result of a submission that has ended, or `Poll::Pending`. If no submission ends for longer than the maximum
-    /// time of a wait, the device counts as lost.
+    /// Returns the result of `submission`, or `Poll::Pending` if it has not ended. If the maximum time of a wait passes during
+    /// which no submission to the queue ends, the device counts as lost.
     pub fn outcome(&self, submission: &Submission) -> Poll<Result<()>> {
         let done = self.is_done(submission);
         let last_end = self.begin + Duration::from_nanos(self.last_end.load(Ordering::Relaxed));
@@ -193,9 +194,9 @@ impl Queue {
         }
     }
 
-    /// Waits until a submission has completed. The function polls the device, at first without pauses, then with pauses in
-    /// proportion to the elapsed time. A wait inside a driver may end milliseconds late, and a wait of wgpu may fail if several
-    /// threads wait.
+    /// Waits until `submission` has completed. The function polls the device, at first without pauses, then with pauses in
+    /// proportion to the elapsed time. The function does not use the blocking waits of wgpu, because these waits may end
+    /// milliseconds late, and may fail if several threads wait at the same time.
     pub fn wait(&self, submission: &Submission) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -211,12 +212,12 @@ impl Queue {
         }
     }
 
-    /// Lets wgpu process completed submissions. If wgpu panics, the device counts as lost.
+    /// Lets wgpu run the callbacks of completed submissions. If wgpu panics in this call, the device counts as lost.
     fn poll(&self) {
         self.poll_for(wgpu::PollType::Poll);
     }
 
-    /// Lets wgpu process completed submissions, and returns whether the device has completed all submissions.
+    /// Lets wgpu run the callbacks of completed submissions. Returns whether the device has completed all submissions.
     fn is_idle(&self) -> bool {
         self.poll_for(wgpu::PollType::Wait { submission_index: None, timeout: Some(MAX_PAUSE) })
     }
@@ -231,7 +232,8 @@ impl Queue {
         }
     }
 
-    /// Maps a buffer after `submission`, the last submission that uses the buffer, has completed.
+    /// Waits until `submission` has completed, and maps the first `bytes` bytes of `buffer`. `submission` must be the last
+    /// submission that uses the buffer.
     pub fn map(&self, buffer: &wgpu::Buffer, mode: wgpu::MapMode, bytes: u64, submission: &Submission) -> Result<()> {
         let (tell, told) = sync_channel(1);
         buffer.map_async(mode, ..bytes, move |result| {
@@ -239,11 +241,11 @@ impl Queue {
         });
         self.wait(submission)?;
         let answer = told.recv_timeout(self.patience());
-        // wgpu does not map a buffer of a lost device
+        // if the device is lost, wgpu does not map the buffer
         answer.map_err(|error| self.unmapped(&error))?.map_err(|error| self.unmapped(&error))
     }
 
-    /// Returns the error for a buffer that could not be mapped.
+    /// Returns the error for a buffer that could not be mapped: the loss of the device, or `error`.
     pub fn unmapped(&self, error: &dyn std::fmt::Display) -> Error {
         self.poll();
         self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))

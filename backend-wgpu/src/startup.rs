@@ -1,4 +1,4 @@
-//! Measures how long each stage of a first call takes.
+//! Measures how long each stage of the first product of a process takes.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use lapidary_core::{ProgramCache, Result, Startup};
 use crate::device::{WgpuDevice, required_limits};
 use crate::platform::list;
 
-/// Opens device number `index`, runs a [first product](Startup::first_product), and returns the seconds of each stage. The first
-/// run of the product compiles the pipeline.
+/// Opens device number `index`, runs a [first product](Startup::first_product), and returns the duration of each stage in
+/// seconds. The first run of the product includes the compilation of its pipeline.
 ///
 /// # Errors
-/// No adapter has this number, or the adapter returns no device.
+/// Fails if no adapter has the number `index`, or if the adapter returns no device.
 pub fn startup(index: usize, cache: Arc<ProgramCache>) -> Result<Vec<(&'static str, f64)>> {
     let mut startup = Startup::default();
     let listing = list();

@@ -1,5 +1,5 @@
-//! Transfers: copies between rectangles in the caller's memory and buffers of the device. A rectangle passes through mapped
-//! staging memory in pieces.
+//! Transfers: copies between rectangles in the caller's memory and buffers of the device. A rectangle is copied in pieces, which
+//! pass through mapped staging buffers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use lapidary_core::{CopyPool, DType, DeviceBuffer, ErrorKind, HostRect, Piece, R
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
 
-/// Size of a piece in bytes.
+/// Maximum size of a piece in bytes, and size of a staging buffer.
 pub(crate) const PIECE: usize = 4 << 20;
-/// Number of pieces that each thread reads from the device at the same time.
+/// Maximum number of pieces whose copies from the device to staging memory are under way at the same time, for each thread.
 const READS_IN_FLIGHT: usize = 2;
-/// Maximum number of pieces that are copied to the device at the same time, in addition to the pieces that threads are filling.
-/// The number is large, so that threads can continue to pack while a kernel delays the copies in the device's only queue.
+/// Maximum number of packed pieces that wait for their copy from staging memory to the device. `MAX_WRITES_IN_FLIGHT` is large,
+/// so that threads can continue to pack further pieces while a kernel delays the copies in the device's only queue.
 const MAX_WRITES_IN_FLIGHT: usize = 32;
 
-/// Staging memory for transfers in one direction.
+/// The staging buffers for transfers in one direction, and the methods that transfer rectangles in this direction.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     queue: Arc<Queue>,
     mode: wgpu::MapMode,
-    /// Staging buffers that no thread uses. The submission is the last one that uses the buffer.
+    /// Staging buffers that no thread uses, each with the last submission that uses the buffer.
     idle: Mutex<VecDeque<(wgpu::Buffer, Option<Submission>)>>,
     piece: usize,
 }
 
-/// A piece whose copy from the device to staging memory has been submitted.
+/// A piece whose copy from the device to a staging buffer has been submitted.
 struct UnderWay {
     piece: Piece,
     rect: HostRect,
@@ -40,42 +40,46 @@ impl Transfers {
         Transfers { queue, mode, idle: Mutex::default(), piece: PIECE }
     }
 
-    /// Returns a copy of `self` with pieces of `bytes` bytes, or of one element if an element is larger.
+    /// Returns a copy of `self` that transfers pieces of at most `bytes` bytes, or of at most 16 bytes if `bytes` is smaller.
     pub fn in_pieces(self, bytes: usize) -> Self {
         Transfers { piece: bytes.max(DType::LARGEST), idle: Mutex::default(), ..self }
     }
 
-    /// Begins to pack a rectangle into the beginning of a buffer, or to unpack a rectangle from the beginning of a buffer. Work
-    /// that is submitted after the token is done finds the packed rectangle in the buffer.
+    /// Begins the transfer of a rectangle: packs the rectangle into the beginning of `buffer`, or unpacks the rectangle from the
+    /// beginning of `buffer`, according to the direction of `self`. When the token of a transfer to the device is done, work
+    /// submitted afterwards finds the packed rectangle in `buffer`.
     ///
     /// # Safety
-    /// Until the token is done, the rectangle may be read or written, and nothing else accesses the rectangle or the buffer.
+    /// Until the token is done, the caller keeps the rectangle valid for the transfer (for reading if the transfer is to the
+    /// device, for writing otherwise), and nothing else accesses the rectangle or the buffer.
     pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Token {
         let part = |pieces: Vec<Piece>| {
             let (own, buffer) = (Arc::clone(self), buffer.clone());
-            // SAFETY: the caller upholds the contract of `begin`, and pieces do not overlap.
+            // SAFETY: the caller of `begin` keeps the rectangle and the buffer free of other accesses until the token is done,
+            // and no two threads access the same piece.
             move || unsafe { own.part(&rect, &buffer, pieces) }
         };
         let pool = if self.mode == wgpu::MapMode::Write { CopyPool::ToDevice } else { CopyPool::ToHost };
         in_background(pool, self.pieces_of_threads(&rect).into_iter().map(part).collect())
     }
 
-    /// Moves a rectangle as [`Transfers::begin`] does, and returns when the transfer is complete.
+    /// Transfers a rectangle as [`Transfers::begin`] does, and returns when the transfer is complete.
     ///
     /// # Safety
     /// The caller upholds the contract of [`Transfers::begin`] until this method returns.
     pub unsafe fn run(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<()> {
         let parts = self.pieces_of_threads(&rect);
-        // SAFETY: the caller upholds the contract of this function.
+        // SAFETY: the caller of this function upholds the contract of `Transfers::begin` for each rectangle and its buffer.
         unsafe {
-            // a single part is moved by the calling thread, because another thread would first have to wake up
+            // the calling thread itself transfers a single part, because a thread of the pool would first have to wake up
             if parts.len() == 1 { self.part(&rect, buffer, parts.concat()) } else { self.begin(rect, buffer).wait() }
         }
     }
 
-    /// Moves some pieces of a rectangle.
+    /// Transfers the pieces `pieces` of a rectangle in the calling thread.
     unsafe fn part(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
-        // SAFETY: the caller upholds the contract of `Transfers::begin`.
+        // SAFETY: the caller upholds the contract of `Transfers::begin` for `rect` and `buffer`, and no other thread accesses the
+        // pieces `pieces`.
         unsafe {
             match self.mode {
                 wgpu::MapMode::Write => pieces.into_iter().try_for_each(|piece| self.fill(rect, piece, buffer)),
@@ -84,19 +88,21 @@ impl Transfers {
         }
     }
 
-    /// Copies pieces of a rectangle from the device.
+    /// Transfers the pieces `pieces` of a rectangle from the device, in the calling thread.
     unsafe fn read_pieces(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
         let mut under_way = VecDeque::new();
         for piece in pieces {
             if under_way.len() == READS_IN_FLIGHT {
                 let first = under_way.pop_front().expect("the ring is full");
-                // SAFETY: the caller upholds the contract of `Transfers::begin`, and pieces do not overlap.
+                // SAFETY: the caller upholds the contract of `Transfers::begin`, so the rectangle may be written, and no other
+                // thread writes this piece of the rectangle.
                 unsafe { self.empty(first)? };
             }
             let fetch = || self.submit_copies(&[(buffer, piece, *rect)]);
             let fetched = fetch().or_else(|error| match under_way.pop_front() {
                 Some(first) if error.kind() == ErrorKind::OutOfMemory => {
-                    // SAFETY: the caller upholds the contract of `Transfers::begin`, and pieces do not overlap.
+                    // SAFETY: the caller upholds the contract of `Transfers::begin`, so the rectangle may be written, and no
+                    // other thread writes this piece of the rectangle.
                     unsafe { self.empty(first)? };
                     fetch()
                 }
@@ -104,50 +110,55 @@ impl Transfers {
             });
             under_way.extend(fetched?);
         }
-        // SAFETY: the caller upholds the contract of `Transfers::begin`, and pieces do not overlap.
+        // SAFETY: the caller upholds the contract of `Transfers::begin`, so the rectangle may be written, and no other thread
+        // writes this piece of the rectangle.
         under_way.into_iter().try_for_each(|done| unsafe { self.empty(done) })
     }
 
-    /// Copies the contents of buffers to rectangles. All rectangles that consist of one piece share one submission.
+    /// Copies the contents of buffers to rectangles in host memory. The copies to all rectangles that consist of one piece share
+    /// one submission.
     ///
     /// # Safety
-    /// The caller upholds the contract of [`Transfers::run`] for each rectangle and its buffer.
+    /// The caller upholds the contract of [`Transfers::run`] for each rectangle and its buffer, and the rectangles do not
+    /// overlap.
     pub unsafe fn read_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let mut single = Vec::new();
         for &(buffer, rect) in reads {
             match Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())[..] {
                 [piece] => single.push((buffer.get(), piece, rect)),
-                // SAFETY: the caller upholds the contract of this function.
+                // SAFETY: the caller of this function upholds the contract of `Transfers::begin` for each rectangle and its
+                // buffer.
                 _ => unsafe { self.run(rect, buffer.get())? },
             }
         }
         match self.submit_copies(&single) {
-            // SAFETY: the caller upholds the contract of this function, and rectangles do not overlap.
+            // SAFETY: the caller of `read_each` guarantees that the rectangles may be written and do not overlap.
             Ok(under_way) => under_way.into_iter().try_for_each(|piece| unsafe { self.empty(piece) }),
-            // if staging memory for all pieces at once is not available, the rectangles are copied one by one
+            // if there is not enough staging memory for all pieces at once, the rectangles are copied one after another
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                // SAFETY: the caller upholds the contract of this function.
+                // SAFETY: the caller of this function upholds the contract of `Transfers::begin` for each rectangle and its
+                // buffer.
                 single.into_iter().try_for_each(|(buffer, _, rect)| unsafe { self.run(rect, buffer) })
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Divides the pieces of a rectangle in turn among several threads.
+    /// Cuts a rectangle into pieces and distributes the pieces in turn among several threads. Returns the pieces of each thread.
     fn pieces_of_threads(&self, rect: &HostRect) -> Vec<Vec<Piece>> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         let threads = copy_threads(pieces.len());
         (0..threads).map(|thread| pieces.iter().skip(thread).step_by(threads).copied().collect()).collect()
     }
 
-    /// Packs a piece into staging memory and submits its copy to the device.
+    /// Packs a piece into staging memory, and submits the copy of the piece from staging memory to the device.
     unsafe fn fill(&self, rect: &HostRect, piece: Piece, buffer: &Buffer) -> Result<()> {
         let staging = self.take()?;
         let (bytes, at) = extent(&piece, rect.rows, rect.dtype.size());
         let submission = self.queue.guarded("write", |device| {
             let mut mapped = staging.get_mapped_range_mut(..bytes).map_err(|error| self.queue.unmapped(&error))?;
-            // SAFETY: the memory is mapped, has room for the piece, and is used by this thread alone. The caller guarantees that
-            // the rectangle may be read.
+            // SAFETY: the staging buffer is mapped, has room for the piece, and is used by this thread alone. The caller
+            // guarantees that the rectangle may be read.
             unsafe { piece.pack(rect, mapped.slice(..).as_raw_element_ptr().as_ptr().cast()) };
             drop(mapped);
             staging.unmap();
@@ -159,7 +170,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// Submits one command buffer that copies pieces from device buffers to staging memory.
+    /// Submits one command buffer that copies all pieces in `pieces` from buffers of the device to staging memory.
     fn submit_copies(&self, pieces: &[(&Buffer, Piece, HostRect)]) -> Result<Vec<UnderWay>> {
         if pieces.is_empty() {
             return Ok(Vec::new());
@@ -177,13 +188,14 @@ impl Transfers {
         Ok(pieces.iter().zip(staging).map(under_way).collect())
     }
 
-    /// Waits for the copy of a piece from the device, and unpacks the piece into its rectangle.
+    /// Waits until a piece has been copied from the device to staging memory, and unpacks the piece into its rectangle.
     unsafe fn empty(&self, UnderWay { piece, rect, staging, submission }: UnderWay) -> Result<()> {
         let (bytes, _) = extent(&piece, rect.rows, rect.dtype.size());
         self.queue.map(&staging, self.mode, bytes, &submission)?;
         self.queue.guarded("read", |_| {
             let mapped = staging.get_mapped_range(..bytes).map_err(|error| self.queue.unmapped(&error))?;
-            // SAFETY: the mapped memory holds the piece, and the caller guarantees that the rectangle may be written.
+            // SAFETY: the mapped staging buffer holds the piece. The caller guarantees that the rectangle may be written, and
+            // that no other thread writes this piece of the rectangle.
             unsafe { piece.unpack(mapped.as_ptr().cast(), &rect) };
             drop(mapped);
             staging.unmap();
@@ -201,25 +213,25 @@ impl Transfers {
         self.idle().push_back((staging, last));
     }
 
-    /// Takes the oldest idle buffer if the device no longer uses the buffer, or if the number of idle buffers has reached the
-    /// maximum.
+    /// Takes the oldest idle staging buffer if the device no longer uses this buffer, or if the number of idle staging buffers
+    /// has reached `MAX_WRITES_IN_FLIGHT`.
     fn oldest(&self) -> Option<(wgpu::Buffer, Option<Submission>)> {
         let last = self.idle().front()?.1.clone();
-        // polls without the lock, because polling may run callbacks of the application
+        // the device is polled without the lock of `idle`, because a poll may run callbacks of the application
         let is_free = last.is_none_or(|last| self.queue.is_done(&last));
         let mut idle = self.idle();
         if is_free || idle.len() >= MAX_WRITES_IN_FLIGHT { idle.pop_front() } else { None }
     }
 
-    /// Prepares a used staging buffer for its next piece. The function waits until the device no longer uses the buffer.
+    /// Prepares a used staging buffer for another piece. The function waits until the device no longer uses the staging buffer.
     fn again(&self, (staging, last): (wgpu::Buffer, Option<Submission>)) -> Result<wgpu::Buffer> {
-        // a buffer whose contents were copied to the device is unmapped and must be mapped again
+        // a staging buffer with a last submission was unmapped for a copy to the device, and must be mapped again
         last.map_or(Ok(()), |last| self.queue.map(&staging, self.mode, staging.size(), &last))?;
         Ok(staging)
     }
 
-    /// Returns staging memory for a piece. The memory is mapped for a transfer to the device, and unmapped for a transfer from
-    /// the device.
+    /// Returns a staging buffer for a piece. The staging buffer is mapped if the transfer is to the device, and unmapped if the
+    /// transfer is from the device.
     fn take(&self) -> Result<wgpu::Buffer> {
         if let Some(oldest) = self.oldest() {
             return self.again(oldest);
@@ -232,14 +244,14 @@ impl Transfers {
         let descriptor = wgpu::BufferDescriptor { label: Some("staging"), size, usage, mapped_at_creation };
         let made = self.queue.guarded("stage", |device| device.create_buffer(&descriptor));
         made.or_else(|error| {
-            // if memory is short, an existing staging buffer is used again
+            // if there is no memory for another staging buffer, an existing staging buffer is used again
             let kept = if error.kind() == ErrorKind::OutOfMemory { self.idle().pop_front() } else { None };
             kept.map_or(Err(error), |kept| self.again(kept))
         })
     }
 }
 
-/// Returns the size of a piece in bytes, and its offset in the packed matrix.
+/// Returns the size of a piece, and the offset of the piece in the packed matrix with `rows` rows, both in bytes.
 fn extent(piece: &Piece, rows: usize, size: usize) -> (u64, u64) {
     ((piece.count() * size) as u64, (piece.offset(rows) * size) as u64)
 }
@@ -261,12 +273,12 @@ mod tests {
         let rect = |data: &mut [f64]| HostRect::packed(data, rows);
         let [load, store] =
             [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(8)));
-        // commands that keep the device busy for longer than packing all pieces takes
+        // commands that keep the device busy for longer than the host takes to pack all pieces
         let long = Buffer::new(&queue, 64 << 20).unwrap();
         let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         (0..100).for_each(|_| encoder.clear_buffer(&long.raw, 0, None));
         queue.submit(encoder);
-        // SAFETY: both vectors hold the rectangle, and nothing else accesses them.
+        // SAFETY: the rectangles are the vectors `from` and `to`, which nothing else accesses until the tokens are done.
         unsafe {
             load.begin(rect(&mut from), &register).wait().unwrap();
             store.begin(rect(&mut to), &register).wait().unwrap();

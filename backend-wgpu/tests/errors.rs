@@ -1,4 +1,4 @@
-//! Tests the errors of a device that is slow, out of memory or lost.
+//! Tests the errors that a device returns if it is slow, out of memory or lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn first() -> Option<WgpuDevice> {
     listing.devices.first().map(|_| WgpuDevice::open(0, None, Arc::new(ProgramCache::new(None))).unwrap())
 }
 
-/// The product takes longer, even on the fastest device, than one poll of the device.
+/// Tests a wait whose maximum time is zero. Even on the fastest device, the product takes longer than one poll of the device.
 #[test]
 fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
     const N: usize = 1024;
@@ -24,10 +24,10 @@ fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
     let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
     let (alpha, beta) = (Value::F32(1.0), Value::F32(0.0));
     let product = Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) };
-    // SAFETY: the buffers belong to this test and hold the operands.
+    // SAFETY: the buffers belong to this test and have room for the operands, and nothing else accesses the buffers.
     unsafe { device.launch(&product).unwrap() };
     let device = device.with_patience(Duration::ZERO);
-    // SAFETY: the buffers belong to this test and hold the operands.
+    // SAFETY: the buffers belong to this test and have room for the operands, and nothing else accesses the buffers.
     let error = unsafe { device.launch(&product).unwrap_err() };
     assert_eq!(error.kind(), ErrorKind::DeviceLost);
     assert!(error.to_string().contains("no answer within 0ns"), "{error}");
@@ -35,14 +35,14 @@ fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
     assert!(device.lost().is_some());
 }
 
-/// The test allocates more memory than the device has, in buffers whose size is allowed. CPU drivers grant every request, so the
-/// test runs only on devices with memory of their own.
+/// Allocates more memory than the device has, in buffers of the largest allowed size. CPU drivers grant every request for memory,
+/// so the test runs only on devices that are not CPUs.
 #[test]
 fn memory_that_runs_out_is_an_error_of_its_kind_and_passes() {
     let Some(device) = first().filter(|device| !device.facts().is_cpu()) else { return };
     let largest = device.facts().limits.buffer;
     let mut held = Vec::new();
-    // no computer of today has 16 TiB of memory
+    // no device of today has 16 TiB of memory
     let refusal = (0..(16_usize << 40) / largest).find_map(|_| device.alloc(largest).map(|buffer| held.push(buffer)).err());
     let error = refusal.expect("memory ends somewhere");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
@@ -50,7 +50,7 @@ fn memory_that_runs_out_is_an_error_of_its_kind_and_passes() {
     device.alloc(1 << 10).expect("there is memory again");
 }
 
-/// Returns a device that the application has created, with its queue, or `None` if there is no adapter.
+/// Creates a wgpu device and its queue as an application does. Returns `None` if there is no adapter.
 fn of_application() -> Option<(wgpu::Device, wgpu::Queue)> {
     let listing = list();
     let found = listing.devices.first()?;
@@ -67,7 +67,7 @@ fn a_device_that_was_destroyed_before_counts_as_lost_at_once() {
         let Some((device, queue)) = of_application() else { return };
         device.destroy();
         if polled {
-            // the poll runs the application's own callback for the loss
+            // this poll runs a device-lost callback before `from_parts` sets its own device-lost callback
             let _ = device.poll(wgpu::PollType::Poll);
         }
         let error = from_parts(device, queue).unwrap_err();
@@ -80,7 +80,7 @@ fn a_queue_of_another_device_is_refused() {
     let (Some((device, own)), Some((other, queue))) = (of_application(), of_application()) else { return };
     let error = from_parts(device.clone(), queue.clone()).unwrap_err();
     assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("belong together"), "{error}");
-    // the failed call has changed neither of the two devices
+    // the failed call of `from_parts` has changed neither of the two devices
     assert!(from_parts(device, own).is_ok() && from_parts(other, queue).is_ok());
 }
 
@@ -95,14 +95,15 @@ fn a_queue_at_work_is_waited_for() {
     assert!(from_parts(device, queue).unwrap().alloc(8).is_ok());
 }
 
-/// The application destroys a device after it has shared the device with Lapidary, and before Lapidary has run a command on it.
+/// Tests an application that destroys a device after `from_parts` has wrapped it, and before Lapidary runs a command on the
+/// device.
 #[test]
 fn a_device_that_is_destroyed_is_lost_when_it_is_given_work() {
     let Some((device, queue)) = of_application() else { return };
     let ours = from_parts(device.clone(), queue).unwrap();
     let buffer = ours.alloc(8).unwrap();
     device.destroy();
-    // SAFETY: the rectangle lies in the array, which nothing else accesses.
+    // SAFETY: the rectangle is the temporary array of two elements, which nothing else accesses.
     let error = unsafe { ours.write(HostRect::packed(&mut [1.0_f32, 2.0], 2), &buffer).unwrap_err() };
     assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
     assert!(ours.lost().is_some());

@@ -1,4 +1,4 @@
-//! Runs every instruction on all adapters of the system.
+//! Tests every instruction on all wgpu adapters of the system.
 
 use std::sync::Arc;
 
@@ -7,12 +7,13 @@ use lapidary_conformance::Instructions;
 use lapidary_core::{DType, Op, ProgramCache, Scalar};
 use lapidary_kernels::{PanelParams, Products, TileParams, VectorParams, VectorProducts};
 
-/// Opens every adapter as a device and applies `make` to the device. If `LAPIDARY_REQUIRE_WGPU` is set, there must be an adapter.
+/// Opens every adapter as a device, and applies `make` to the device. If `LAPIDARY_REQUIRE_WGPU` is set and there is no adapter,
+/// the function panics.
 fn devices(make: impl Fn(WgpuDevice) -> WgpuDevice) -> Vec<(bool, WgpuDevice)> {
     devices_within(None, make)
 }
 
-/// Opens every adapter as `devices` does, with a memory limit of `memory` bytes.
+/// Opens every adapter as the function `devices` does, with a memory limit of `memory` bytes for each device.
 fn devices_within(memory: Option<usize>, make: impl Fn(WgpuDevice) -> WgpuDevice) -> Vec<(bool, WgpuDevice)> {
     let listing = list();
     let required = std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some();
@@ -31,7 +32,8 @@ fn every_instruction() {
     }
 }
 
-/// Under a small memory limit, scratch memory is so short that products, triangles and panels are computed in many parts.
+/// Tests instructions under a small memory limit. The memory limit leaves so little scratch memory that products, triangular
+/// solves and panels are computed in many parts.
 #[test]
 fn with_little_scratch_memory() {
     for (f64, device) in devices_within(Some(32 << 10), |device| device) {
@@ -60,7 +62,7 @@ fn with_workgroup_memory() {
     }
 }
 
-/// Parameters that are chosen for no device, with large differences between the sets.
+/// Tests products with kernel parameters that Lapidary chooses for no device, and that differ greatly from one another.
 #[test]
 fn with_unusual_products() {
     let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
@@ -78,8 +80,8 @@ fn with_unusual_products() {
     }
 }
 
-/// Products of operands that are stored in whole vectors, so that no operand is copied, and the kernel itself transposes the
-/// vectors of B. The test uses the large tile in `f64`, which is not chosen for small products.
+/// Tests products of matrices whose columns consist of whole vectors. The kernel therefore reads the operands without a copy, and
+/// transposes the vectors of B itself. In `f64` the test uses the large tile, which Lapidary does not choose for small products.
 #[test]
 fn with_operands_in_vectors() {
     let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
@@ -94,7 +96,7 @@ fn with_operands_in_vectors() {
     }
 }
 
-/// Tests products of small integers, which have exact results.
+/// Tests products of matrices of small integers. The results of products of small integers are exact.
 fn in_vectors<T: Scalar>(device: &WgpuDevice) {
     const N: usize = 144;
     let integers = |seed: usize| (0..N * N).map(|e| T::from_f64(((e * seed + e / 5) % 13) as f64 - 6.0)).collect::<Vec<T>>();

@@ -1,5 +1,5 @@
-//! Group `batched`: times batches of small products and small LU factorisations with matrices in device memory. cuBLAS runs
-//! beside them if its library is found.
+//! Benchmark group `batched`: times batches of small products and of small LU factorisations, with matrices in device memory.
+//! cuBLAS takes turns with Lapidary if its library is found.
 
 use lapidary::{Batch, BatchMut, DType, GemmBatched, GetrfBatched, Machine, MatMut, MatRef, Select};
 
@@ -9,7 +9,7 @@ use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Number of matrices in a batch.
+/// Number of matrices in each batch.
 const COUNT: usize = 10_000;
 
 /// Times batched products and batched LU factorisations on each device that has its own memory.
@@ -34,7 +34,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// A device, the cuBLAS library to compare it with, and the report that takes the figures.
+/// A device, the cuBLAS library with which it is compared, and the report that receives the figures.
 struct Bench<'a> {
     settings: &'a Settings,
     machine: &'a Machine,
@@ -43,7 +43,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Adds the times of a batched routine to the report. The routine takes `of_cube`·n³ operations for each matrix.
+    /// Adds the times of a batched routine to the report. For each matrix, the routine takes `of_cube`·n³ floating-point
+    /// operations.
     fn report<T: Real>(&mut self, routine: &str, n: usize, of_cube: f64, times: &[Times]) {
         let device = self.machine.devices().next().map_or("", |device| &device.name);
         let name = format!("{} {device}", name::<T>(routine));
@@ -81,9 +82,8 @@ fn products<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
     Ok(())
 }
 
-/// Times batched LU factorisations. Each timed call first copies the matrices within device memory. Lapidary's call also copies
-/// its pivots to host memory. cuBLAS is timed in two ways: one leaves the pivots in device memory, the other also copies the
-/// pivots to host memory.
+/// Times batched LU factorisations. Each timed call first copies the matrices within device memory. A timed call of Lapidary also
+/// copies its pivots to host memory. cuBLAS is timed in two ways: without this copy of the pivots, and with it.
 fn factors<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
     let &mut Bench { settings, machine, peer, .. } = bench;
     let a = random::<T>(n * n * COUNT, 3);

@@ -1,4 +1,4 @@
-//! Groups `gemm`, `getrf`, `trsm` and `small`, which time routines on the processor beside other libraries.
+//! Benchmark groups `gemm`, `getrf`, `trsm` and `small`, which time routines of Lapidary and of other libraries on the processor.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ use crate::processor;
 use crate::report::{Report, Unit};
 use crate::settings::{GROUPS, Settings};
 
-/// Random numbers, uniform in [-0.5, 0.5). Equal seeds give equal numbers.
+/// Draws uniform random numbers in [-0.5, 0.5). Equal seeds give equal numbers.
 pub fn random<T: Scalar>(len: usize, seed: u64) -> Vec<T> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -35,23 +35,23 @@ fn square_mut<T: Scalar>(data: &mut [T], n: usize) -> MatMut<'_, T> {
     MatMut::col_major(data, n, n).expect("n² elements")
 }
 
-/// The name of a routine after the letter of its element type, such as `dgemm`.
+/// The name of a routine with the letter of its element type in front, such as `dgemm`.
 pub fn name<T: Scalar>(routine: &str) -> String {
     format!("{}{routine}", if T::DTYPE == DType::F64 { 'd' } else { 's' })
 }
 
-/// Largest difference between the results of two libraries that rounding explains, in units of `n·u` and of the largest
+/// Largest difference between the results of two libraries that rounding errors explain, in units of `n·u` and of the largest
 /// element.
 pub const ROUNDING: f64 = 10.0;
-/// [`ROUNDING`] for factorisations, where the condition numbers of leading blocks magnify rounding errors.
+/// The value of [`ROUNDING`] for factorisations, in which the condition numbers of leading blocks magnify rounding errors.
 pub const MAGNIFIED: f64 = 1e6;
 
-/// Fills a result with NaN before a call, so that a call which writes nothing is detected by the comparison of results.
+/// Fills the array for a result with NaN before a call, so that the comparison of results detects a call that writes nothing.
 pub fn poison<T: Scalar>(result: &mut [T]) {
     result.fill(T::from_f64(f64::NAN));
 }
 
-/// Panics unless all libraries computed the same result up to rounding. A speed counts only if the result is right.
+/// Panics unless all libraries computed the same result up to rounding. A time is reported only if the result is right.
 pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>]) {
     let ours = &results[0];
     let largest = crate::measure::largest(ours.iter().map(|x| x.to_f64()));
@@ -62,7 +62,7 @@ pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<
     }
 }
 
-/// Runs one group on the processor, beside the peer libraries that are found.
+/// Runs one benchmark group on the processor, with Lapidary and all peer libraries that are found.
 pub fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let (machine, peers) = (&processor::open(&Limits::from_env()?)?, &Peers::open(settings)?);
     report.add_participants(machine.devices(), peers.list.iter().map(|peer| (peer.name(), peer.version())));
@@ -90,7 +90,7 @@ fn gemm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Repo
     }
 }
 
-/// `C ← A·B` by Lapidary, where all three matrices are of order `n`.
+/// Computes `C ← A·B` by Lapidary, where all three matrices are of order `n`.
 pub fn our_gemm<T: Scalar>(machine: &Machine, n: usize, a: &[T], b: &[T], c: &mut [T]) {
     machine.gemm(Gemm::new(square(a, n), square(b, n), square_mut(c, n))).expect("the product works");
 }
@@ -142,7 +142,7 @@ fn getrf<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Mach
     report.add(&name, &format!("n={n}"), Unit::Gflops(flops::getrf(n, n)), &times);
 }
 
-/// Times LU factorisations of a row-major matrix beside those of a column-major matrix.
+/// Times LU factorisations of a row-major matrix and of a column-major matrix in turn.
 fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
     for n in settings.sizes(&[1000, 4000]) {
         let a = random::<f64>(n * n, 3);
@@ -171,7 +171,8 @@ fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Repo
     }
 }
 
-/// A triangular matrix whose solutions neither grow nor vanish: 2 on the diagonal, and at most 1/(2n) elsewhere.
+/// Creates a triangular matrix whose solutions neither grow nor vanish: the diagonal elements are 2, and all other elements are at
+/// most 1/(2n).
 pub fn triangle<T: Scalar>(n: usize) -> Vec<T> {
     let mut a = random::<T>(n * n, 4);
     a.iter_mut().for_each(|x| *x = T::from_f64(x.to_f64() / n as f64));
@@ -207,7 +208,7 @@ fn trsm_of<T: Scalar + ComplexField>(
     report.add(&name, &format!("n={n} nrhs={nrhs}"), Unit::Gflops(flops::trsm(n, nrhs)), &times);
 }
 
-/// Times small products, where the time before the kernel starts is noticeable, and calls with an empty operand.
+/// Times small products, in which the time before the kernel starts is noticeable, and times calls with an empty operand.
 fn small(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[4, 8, 16, 32, 64, 128]) {
         let (a, b) = (random::<f64>(n * n, 1), random::<f64>(n * n, 2));
@@ -242,10 +243,11 @@ fn small_peer<'a>(peer: &'a Peer, n: usize, (a, b): (&'a [f64], &'a [f64]), c: &
     })
 }
 
-/// The product by the CPU kernel itself, without a `Machine` around it.
+/// Computes the product directly by the CPU kernel, without a `Machine`.
 fn kernel<T: Lanes>(n: usize, a: &[T], b: &[T], c: &mut [T]) {
     assert!([a.len(), b.len(), c.len()].iter().all(|&len| len >= n * n));
-    // SAFETY: each tile is of order n, over memory of n² elements. A and B are only read, and C is borrowed exclusively.
+    // SAFETY: each tile is of order n and lies in a slice of at least n² elements. A and B are borrowed for reading and C is
+    // borrowed exclusively, so that no other access conflicts.
     unsafe {
         let tile = |ptr: *const T| Tile::new(ptr.cast_mut(), n, n, n);
         fast::gemm(
@@ -261,7 +263,7 @@ fn kernel<T: Lanes>(n: usize, a: &[T], b: &[T], c: &mut [T]) {
     }
 }
 
-/// Times calls that return at once because m, n or k is zero.
+/// Times calls with m, n or k equal to zero, which return at once.
 fn empty(settings: &Settings, machine: &Machine, report: &mut Report) {
     let call = |m: usize, n: usize, k: usize| {
         let (a, b, mut c) = (vec![0.0; m * k], vec![0.0; k * n], vec![0.0; m * n]);

@@ -1,4 +1,4 @@
-//! Group `default`: times the default selection of devices beside each of its devices alone, with matrices in host memory.
+//! Benchmark group `default`: times the default selection of devices and each device alone in turn, with matrices in host memory.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -12,42 +12,43 @@ use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Number of calls on the default selection before the first timed call. From these calls the machine learns how long each set
-/// of devices takes. The calls come after a rest if the timed calls do.
+/// Number of calls on the default selection before the first timed call. From these calls the machine learns how long each set of
+/// devices takes. If the timed calls follow a pause, the learning calls follow a pause too.
 const LEARNING: usize = 32;
-/// Number of calls that it takes to try three devices: one call each that may compile kernels, and three calls each that count.
+/// Number of calls that a machine needs to try three devices: for each device one call, which may compile kernels, and three
+/// further calls, whose times count.
 const FEWEST_LEARNING: usize = 12;
-/// Seconds after which learning ends early. The time of the first [`FEWEST_LEARNING`] calls does not count.
+/// Seconds after which the learning calls end early. The time of the first [`FEWEST_LEARNING`] calls does not count.
 const LONGEST_LEARNING: f64 = 4.0;
-/// Duration, in seconds, from which one call is enough to time a device: compilation and allocation are negligible in a call
-/// this long.
+/// Duration in seconds from which one call is enough to time a device, since compilation and allocation take a negligible part of
+/// so long a call.
 const LONG: f64 = 1.0;
-/// Largest ratio of a device's time to the fastest device's time. Slower devices are left out.
+/// Largest accepted ratio of a device's time to the time of the fastest device. Slower devices are not timed.
 const TOO_SLOW: f64 = 4.0;
 /// Number of right-hand sides in the triangular solves with few right-hand sides.
 const NRHS: usize = 128;
 
 type Call<'a, T, R = ()> = Box<dyn Fn(&Machine, &mut [T]) -> R + 'a>;
 
-/// A call that overwrites one of its operands with the result.
+/// A call that overwrites one of its operands with the result, and the data for its check.
 struct Case<'a, T> {
     routine: Routine,
     size: String,
     flops: f64,
-    /// The operand that the call overwrites, as it is before the call.
+    /// The elements of the overwritten operand as they are before the call.
     input: Vec<T>,
     call: Call<'a, T>,
-    /// Explains which devices the machine would choose for the next call. For `gesv`, the explanation covers its LU
+    /// Explains which devices the machine would choose for the next call. For `gesv`, it explains the choice for the LU
     /// factorisation.
     explain: Call<'a, T, lapidary::Result<Explanation>>,
-    /// Largest accepted difference between two results, in units of `n·u`.
+    /// Largest accepted difference between the results of two machines, in units of `n·u`.
     slack: f64,
 }
 
 /// The machines that are compared: one with all devices, and one for each device alone.
 struct Machines {
     all: Machine,
-    /// Each device of `all`: its name, and a machine of this device alone.
+    /// For each device of `all`: its name, and a machine of this device alone.
     alone: Vec<(String, Machine)>,
 }
 
@@ -163,7 +164,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     let mut sides = vec![Side::new("default", || {
         let result = &mut result.borrow_mut();
         let seconds = seconds(&machines.all, result);
-        // The machine is asked after the call: a listener would run within the call and lengthen it.
+        // The program asks the machine after the call, since a listener would run within the call and lengthen it.
         explanations.borrow_mut().push(explain(result));
         seconds
     })];
@@ -182,7 +183,7 @@ fn columns<T: Scalar>(data: &mut [T], count: usize) -> MatMut<'_, T> {
 }
 
 /// The chosen devices of the timed calls as text such as `cpu ×4, wgpu:0`, then the price of each set of devices. The last
-/// explanation is of a further call, which is not run.
+/// explanation belongs to a call that would follow but is not run.
 fn chosen(explanations: &[Explanation]) -> String {
     let [calls @ .., next] = explanations else { return String::new() };
     let counted = calls.chunk_by(|a, b| a.devices == b.devices).map(|same| match (same[0].devices.join("+"), same.len()) {

@@ -1,4 +1,4 @@
-//! Calls of cuBLAS, if the library is found on the system.
+//! Calls cuBLAS, if the library is found on the system.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -51,7 +51,7 @@ type GemmBatched<T> = unsafe extern "C" fn(
 
 type GetrfBatched<T> = unsafe extern "C" fn(*mut c_void, i32, *const *mut T, i32, *mut i32, *mut i32, i32) -> i32;
 
-/// An element type, with the names of cuBLAS's functions for it.
+/// An element type, with the names of the cuBLAS functions for this type.
 pub trait Real: lapidary::Scalar {
     const GEMM: &'static [u8];
     const TRSM: &'static [u8];
@@ -73,17 +73,17 @@ impl Real for f64 {
     const GETRF_BATCHED: &'static [u8] = b"cublasDgetrfBatched";
 }
 
-/// cuBLAS on the first CUDA device. The libraries and the handle are never released before the process ends.
+/// cuBLAS on the first CUDA device. The program keeps the libraries and the handle until the process ends.
 pub struct Cublas {
     cublas: Library,
     runtime: Library,
     handle: *mut c_void,
 }
 
-/// The address of memory on the device, such as that of a square matrix.
+/// The address of an array in device memory.
 pub struct Memory<T>(pub *mut T);
 
-// A derived `Clone` would require `T: Copy`.
+// A derived `Clone` would require `T: Clone`.
 impl<T> Clone for Memory<T> {
     fn clone(&self) -> Self {
         *self
@@ -91,10 +91,10 @@ impl<T> Clone for Memory<T> {
 }
 impl<T> Copy for Memory<T> {}
 
-/// A batch of matrices on the device, with memory for their LU factors.
+/// Square matrices of one order in device memory, with memory for their LU factors.
 pub struct LuBatch<T> {
     original: Memory<T>,
-    /// The L and U factors of the matrices.
+    /// The L and U factors of all matrices.
     pub lu: Memory<T>,
     pointers: Memory<*mut T>,
     ipiv: Memory<i32>,
@@ -102,11 +102,12 @@ pub struct LuBatch<T> {
 }
 
 impl Cublas {
-    /// Opens cuBLAS and the CUDA runtime. cuBLAS's default mode rounds products as IEEE arithmetic does, without TF32.
+    /// Opens cuBLAS and the CUDA runtime. In its default mode, cuBLAS rounds products as IEEE arithmetic does, and does not use
+    /// TF32.
     pub fn open() -> Result<Self, String> {
         let (cublas, runtime) = (open("LAPIDARY_PEER_CUBLAS", CUBLAS)?, open("LAPIDARY_PEER_CUDART", RUNTIME)?);
         let mut handle = ptr::null_mut();
-        // SAFETY: the type is the signature in cuBLAS's C header.
+        // SAFETY: the type of the symbol is the signature in the C header of cuBLAS, and the function writes only `handle`.
         let status = unsafe {
             let create: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void) -> i32> =
                 cublas.get(b"cublasCreate_v2").map_err(|error| error.to_string())?;
@@ -118,7 +119,7 @@ impl Cublas {
     /// Version number that cuBLAS reports.
     pub fn version(&self) -> String {
         let mut version = 0;
-        // SAFETY: the type is the signature in cuBLAS's C header.
+        // SAFETY: the type of the symbol is the signature in the C header of cuBLAS, and the function writes only `version`.
         let status = unsafe {
             let get: Symbol<'_, unsafe extern "C" fn(*mut c_void, *mut i32) -> i32> =
                 self.cublas.get(b"cublasGetVersion_v2").expect("a version");
@@ -131,7 +132,8 @@ impl Cublas {
     /// Allocates device memory and copies `data` into it.
     pub fn upload<T: Copy>(&self, data: &[T]) -> Memory<T> {
         let mut memory = ptr::null_mut();
-        // SAFETY: the types are the signatures in CUDA's C header. Direction 1 copies from host to device.
+        // SAFETY: the types of the symbols are the signatures in CUDA's C header. The new memory has the size of `data`, which is
+        // borrowed. Direction 1 copies from host to device.
         unsafe {
             let malloc: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void, usize) -> i32> =
                 self.runtime.get(b"cudaMalloc").expect("cudaMalloc");
@@ -141,16 +143,17 @@ impl Cublas {
         Memory(memory.cast())
     }
 
-    /// Copies a matrix from the device to host memory.
+    /// Copies an array from device memory to host memory.
     pub fn download<T: Copy>(&self, memory: Memory<T>, data: &mut [T]) {
-        // SAFETY: the matrix holds at least `data.len()` elements. Direction 2 copies from device to host.
+        // SAFETY: the caller passes device memory of at least `data.len()` elements, and `data` is borrowed exclusively. Direction
+        // 2 copies from device to host.
         let status = unsafe { self.copy(data.as_mut_ptr().cast(), memory.0.cast(), size_of_val(data), 2) };
         assert_eq!(status, 0, "cudaMemcpy");
     }
 
-    /// Frees the device memory of a matrix.
+    /// Frees the device memory of an array.
     pub fn free<T>(&self, memory: Memory<T>) {
-        // SAFETY: `upload` allocated the memory with `cudaMalloc`, and the caller does not use it again.
+        // SAFETY: `upload` allocated the memory by `cudaMalloc`. The caller does not use the memory after this call.
         unsafe {
             let free: Symbol<'_, unsafe extern "C" fn(*mut c_void) -> i32> = self.runtime.get(b"cudaFree").expect("cudaFree");
             free(memory.0.cast());
@@ -158,9 +161,10 @@ impl Cublas {
     }
 
     /// # Safety
-    /// The requirements of `cudaMemcpy` hold.
+    /// The caller must guarantee the requirements of `cudaMemcpy` for both addresses and for the direction `kind`.
     unsafe fn copy(&self, to: *mut c_void, from: *const c_void, bytes: usize, kind: i32) -> i32 {
-        // SAFETY: the type is the signature in CUDA's C header.
+        // SAFETY: the type of the symbol is the signature in CUDA's C header, and the caller guarantees the requirements of
+        // `cudaMemcpy`.
         unsafe {
             let copy: Symbol<'_, unsafe extern "C" fn(*mut c_void, *const c_void, usize, i32) -> i32> =
                 self.runtime.get(b"cudaMemcpy").expect("cudaMemcpy");
@@ -168,11 +172,12 @@ impl Cublas {
         }
     }
 
-    /// Computes C ← op(A)·op(B) of order n `times` times and waits for the last product.
+    /// Computes C ← op(A)·op(B) `times` times, for matrices of order n, and waits until the last product has ended.
     pub fn gemm<T: Real>(&self, n: usize, trans: [bool; 2], [a, b, c]: [Memory<T>; 3], times: usize) {
         let n = i32::try_from(n).expect("an order of 31 bits");
         let [op_a, op_b] = trans.map(i32::from);
-        // SAFETY: the type is the signature in cuBLAS's C header. Each of the three matrices holds n² elements.
+        // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The caller passes three arrays of n² elements
+        // in device memory.
         unsafe {
             let gemm: Symbol<'_, Gemm<T>> = self.cublas.get(T::GEMM).expect("the product");
             for _ in 0..times {
@@ -183,14 +188,14 @@ impl Cublas {
         self.wait();
     }
 
-    /// Computes X ← L⁻¹·B `times` times and waits for the last solve. L is the lower triangle of A, and all matrices are of
-    /// order n.
+    /// Computes X ← L⁻¹·B `times` times and waits until the last solve has ended. L is the lower triangle of A, and all matrices
+    /// are of order n.
     pub fn trsm<T: Real>(&self, n: usize, [a, b, x]: [Memory<T>; 3], times: usize) {
         let order = i32::try_from(n).expect("an order of 31 bits");
         for _ in 0..times {
             self.duplicate(b, x, n * n);
-            // SAFETY: the type is the signature in cuBLAS's C header. The flags mean: left, lower, not transposed, non-unit
-            // diagonal. Each of the three matrices holds n² elements.
+            // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The four zeros mean left, lower, not
+            // transposed, non-unit diagonal. The caller passes three arrays of n² elements in device memory.
             let status = unsafe {
                 let trsm: Symbol<'_, Trsm<T>> = self.cublas.get(T::TRSM).expect("the solve");
                 trsm(self.handle, 0, 0, 0, 0, order, order, &T::ONE, a.0, order, x.0, order)
@@ -200,11 +205,13 @@ impl Cublas {
         self.wait();
     }
 
-    /// Computes C ← A·B for each of `count` matrices of order n and waits. The matrices of a batch follow each other in memory.
+    /// Computes C ← A·B for each of `count` matrices of order n, and waits until all products have ended. The matrices of each
+    /// operand lie one after the other in memory.
     pub fn gemm_batched<T: Real>(&self, n: usize, count: usize, [a, b, c]: [Memory<T>; 3]) {
         let [order, count] = [n, count].map(|size| i32::try_from(size).expect("31 bits"));
         let stride = i64::from(order) * i64::from(order);
-        // SAFETY: the type is the signature in cuBLAS's C header. Each of A, B and C holds `count` matrices of n² elements.
+        // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The caller passes three arrays of `count`·n²
+        // elements in device memory.
         let status = unsafe {
             let gemm: Symbol<'_, GemmBatched<T>> = self.cublas.get(T::GEMM_BATCHED).expect("the product");
             let (one, zero) = (&T::ONE, &T::ZERO);
@@ -215,13 +222,14 @@ impl Cublas {
         self.wait();
     }
 
-    /// Copies `count` matrices of order `n` to the memory that `work.pointers` point to, factors these copies, and waits.
+    /// Copies `count` matrices of order `n` to the memory to which `work.pointers` point, factors these copies, and waits until all
+    /// factorisations have ended.
     pub fn getrf_batched<T: Real>(&self, n: usize, count: usize, work: &LuBatch<T>) {
         self.duplicate(work.original, work.lu, n * n * count);
         let [order, count] = [n, count].map(|size| i32::try_from(size).expect("31 bits"));
         let LuBatch { pointers, ipiv, info, .. } = work;
-        // SAFETY: the type is the signature in cuBLAS's C header. `work` holds `count` pointers, n·`count` pivots and `count`
-        // values of `info`.
+        // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The arrays of `work` have `count` pointers,
+        // n·`count` pivots and `count` values of `info`.
         let status = unsafe {
             let getrf: Symbol<'_, GetrfBatched<T>> = self.cublas.get(T::GETRF_BATCHED).expect("LU");
             getrf(self.handle, order, pointers.0, order, ipiv.0, info.0, count)
@@ -230,31 +238,32 @@ impl Cublas {
         self.wait();
     }
 
-    /// Copies the pivots and the values of `info` of the last batch of factorisations to host memory.
+    /// Copies the pivots and the values of `info` that the last call of `getrf_batched` wrote to host memory.
     pub fn pivots<T>(&self, work: &LuBatch<T>, ipiv: &mut [i32], info: &mut [i32]) {
         self.download(work.ipiv, ipiv);
         self.download(work.info, info);
     }
 
-    /// Allocates device memory for the LU factorisation of `count` matrices of order n, which follow each other in `data`.
+    /// Allocates device memory for the LU factorisation of `count` matrices of order n, which lie one after the other in `data`.
     pub fn prepare_lu<T: Real>(&self, n: usize, count: usize, data: &[T]) -> LuBatch<T> {
         let (original, lu) = (self.upload(data), self.upload(data));
-        // SAFETY: each address lies within the memory of `lu`, which holds `count`·n² elements.
+        // SAFETY: the address of matrix i lies within the array `lu`, which has `count`·n² elements.
         let pointers: Vec<*mut T> = (0..count).map(|i| unsafe { lu.0.add(i * n * n) }).collect();
         let (ipiv, info) = (self.upload(&vec![0; n * count]), self.upload(&vec![0; count]));
         LuBatch { original, lu, pointers: self.upload(&pointers), ipiv, info }
     }
 
-    /// Copies `elements` numbers within device memory, in the order of the commands on the device.
+    /// Copies `elements` numbers within device memory. The copy runs after all commands that the program has issued before.
     pub fn duplicate<T>(&self, from: Memory<T>, to: Memory<T>, elements: usize) {
-        // SAFETY: both matrices hold at least `elements` numbers. Direction 3 copies from device to device.
+        // SAFETY: the caller passes two arrays of at least `elements` numbers in device memory. Direction 3 copies from device to
+        // device.
         let status = unsafe { self.copy(to.0.cast(), from.0.cast(), elements * size_of::<T>(), 3) };
         assert_eq!(status, 0, "cudaMemcpy");
     }
 
-    /// Waits until the device has completed all work.
+    /// Waits until the device has completed all commands.
     pub fn wait(&self) {
-        // SAFETY: the type is the signature in CUDA's C header.
+        // SAFETY: the type of the symbol is the signature in CUDA's C header, and the function has no requirements.
         unsafe {
             let wait: Symbol<'_, unsafe extern "C" fn() -> i32> = self.runtime.get(b"cudaDeviceSynchronize").expect("wait");
             assert_eq!(wait(), 0, "cudaDeviceSynchronize");
@@ -262,12 +271,13 @@ impl Cublas {
     }
 }
 
-/// Loads the library whose path the environment variable `variable` gives, else the first of `names` that is found.
+/// Loads the library at the path that the environment variable `variable` states. If the variable is unset, loads the first of
+/// `names` that is found.
 pub fn open(variable: &str, names: [&str; 3]) -> Result<Library, String> {
     let named = std::env::var(variable).map_or_else(|_| names.map(str::to_owned).to_vec(), |name| vec![name]);
     let mut refusal = String::new();
     for name in named {
-        // SAFETY: the initialisers of NVIDIA's libraries have no requirements.
+        // SAFETY: the initialisers of NVIDIA's libraries may run at any time.
         match unsafe { Library::new(&name) } {
             Ok(library) => return Ok(library),
             Err(error) => refusal = error.to_string(),

@@ -1,4 +1,4 @@
-//! Calls of cuSOLVER, if the library is found on the system.
+//! Calls cuSOLVER, if the library is found on the system.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -15,14 +15,14 @@ type Create = unsafe extern "C" fn(*mut *mut c_void) -> i32;
 type Size<T> = unsafe extern "C" fn(*mut c_void, i32, i32, *mut T, i32, *mut i32) -> i32;
 type Getrf<T> = unsafe extern "C" fn(*mut c_void, i32, i32, *mut T, i32, *mut T, *mut i32, *mut i32) -> i32;
 
-/// cuSOLVER, with the CUDA runtime of [`Cublas`] for its device memory.
+/// cuSOLVER, with the CUDA runtime of [`Cublas`], which allocates its device memory.
 pub struct Cusolver<'c> {
     cuda: &'c Cublas,
     cusolver: Library,
     handle: *mut c_void,
 }
 
-/// A matrix on the device, with memory for its LU factors.
+/// A matrix in device memory, with memory for its LU factors.
 pub struct Factors<T> {
     n: usize,
     original: Memory<T>,
@@ -37,7 +37,7 @@ impl<'c> Cusolver<'c> {
     pub fn open(cuda: &'c Cublas) -> Result<Self, String> {
         let cusolver = open("LAPIDARY_PEER_CUSOLVER", CUSOLVER)?;
         let mut handle = ptr::null_mut();
-        // SAFETY: the type is the signature in cuSOLVER's C header.
+        // SAFETY: the type of the symbol is the signature in the C header of cuSOLVER, and the function writes only `handle`.
         let status = unsafe {
             let create: Symbol<'_, Create> = cusolver.get(b"cusolverDnCreate").map_err(|error| error.to_string())?;
             create(&raw mut handle)
@@ -48,7 +48,7 @@ impl<'c> Cusolver<'c> {
     /// Version number that cuSOLVER reports.
     pub fn version(&self) -> String {
         let mut version = 0;
-        // SAFETY: the type is the signature in cuSOLVER's C header.
+        // SAFETY: the type of the symbol is the signature in the C header of cuSOLVER, and the function writes only `version`.
         let status = unsafe {
             let get: Symbol<'_, unsafe extern "C" fn(*mut i32) -> i32> =
                 self.cusolver.get(b"cusolverGetVersion").expect("a version");
@@ -60,16 +60,17 @@ impl<'c> Cusolver<'c> {
 
     fn symbol<T: Scalar, F>(&self, rest: &str) -> Symbol<'_, F> {
         let letter = if T::DTYPE == DType::F64 { 'D' } else { 'S' };
-        // SAFETY: each caller names the signature in cuSOLVER's C header as `F`.
+        // SAFETY: each caller passes the signature in the C header of cuSOLVER as `F`.
         unsafe { self.cusolver.get(format!("cusolverDn{letter}{rest}").as_bytes()).expect("cuSOLVER's function") }
     }
 
-    /// Copies a matrix of order n to the device and allocates memory for its factors.
+    /// Copies a matrix of order n to device memory and allocates memory for its factors.
     pub fn prepare<T: Scalar>(&self, n: usize, a: &[T]) -> Factors<T> {
         let order = i32::try_from(n).expect("an order of 31 bits");
         let (original, lu) = (self.cuda.upload(a), self.cuda.upload(a));
         let mut elements = 0;
-        // SAFETY: the type is the signature in cuSOLVER's C header. `lu` holds n² elements.
+        // SAFETY: the type `Size` is the signature in the C header of cuSOLVER. The function writes only `elements`, and `lu` has
+        // n² elements.
         let status =
             unsafe { self.symbol::<T, Size<T>>("getrf_bufferSize")(self.handle, order, order, lu.0, order, &raw mut elements) };
         assert_eq!(status, 0, "cusolverDnXgetrf_bufferSize");
@@ -77,24 +78,26 @@ impl<'c> Cusolver<'c> {
         Factors { n, original, lu, work, ipiv: self.cuda.upload(&vec![0; n]), info: self.cuda.upload(&[0]) }
     }
 
-    /// Copies the original matrix and factors the copy, A = P·L·U, `times` times, and waits for the last factorisation.
+    /// Copies the original matrix and factors the copy, A = P·L·U, `times` times in succession. The function waits until the last
+    /// factorisation has ended.
     pub fn getrf<T: Scalar>(&self, factors: &Factors<T>, times: usize) {
         let Factors { n, original, lu, work, ipiv, info } = *factors;
         let order = i32::try_from(n).expect("an order of 31 bits");
         let getrf = self.symbol::<T, Getrf<T>>("getrf");
         for _ in 0..times {
             self.cuda.duplicate(original, lu, n * n);
-            // SAFETY: the type is the signature in cuSOLVER's C header. `work` is as large as `getrf_bufferSize` requires.
+            // SAFETY: the type of the symbol is the signature in the C header of cuSOLVER. `work` is as large as `getrf_bufferSize`
+            // requires, and no other command uses the arrays of `factors`.
             let status = unsafe { getrf(self.handle, order, order, lu.0, order, work.0, ipiv.0, info.0) };
             assert_eq!(status, 0, "cusolverDnXgetrf");
         }
         self.cuda.wait();
     }
 
-    /// Frees the device memory and returns the pivots of the last factorisation, counted from 1.
+    /// Frees the device memory of `factors`. Returns the pivots of the last factorisation, counted from 1.
     ///
     /// # Panics
-    /// If a pivot was zero.
+    /// A pivot of the last factorisation was zero.
     pub fn finish<T>(&self, factors: &Factors<T>) -> Vec<i32> {
         let Factors { n, original, lu, work, ipiv, info } = *factors;
         let mut pivots = vec![0; n];

@@ -6,10 +6,10 @@ use lapidary_host::rest;
 
 use crate::settings::Settings;
 
-/// Fewest and most repetitions of a case.
+/// Smallest and largest number of repetitions for one case.
 const REPS: (usize, usize) = (3, 201);
 
-/// A library or a device that is timed. `work` prepares a call, runs it and returns the seconds of the call alone.
+/// A library or a device that is timed. `work` prepares a call, runs the call, and returns the seconds that the call alone took.
 pub struct Side<'a> {
     /// Name of the library or the device in the table.
     pub name: String,
@@ -17,7 +17,7 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// A side whose closure `work` measures its own calls with [`timed`].
+    /// Creates a side. The closure `work` must measure its calls with [`timed`].
     pub fn new(name: impl Into<String>, work: impl FnMut() -> f64 + 'a) -> Self {
         Side { name: name.into(), work: Box::new(work) }
     }
@@ -38,27 +38,28 @@ impl Times {
     }
 }
 
-/// The largest magnitude, or NaN if a value is NaN.
+/// The largest magnitude of all values, or NaN if a value is NaN.
 pub fn largest(values: impl Iterator<Item = f64>) -> f64 {
     values.map(f64::abs).fold(0.0, |most, x| if x > most || x.is_nan() { x } else { most })
 }
 
-/// Seconds that `work` takes.
+/// Measures the seconds that `work` takes.
 pub fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_secs_f64()
 }
 
-/// Seconds of one call, as the mean of so many calls that they take about 0.2 ms together.
+/// Measures the seconds of one call, as the mean over so many calls that together they take about 0.2 ms.
 pub fn timed_each(mut call: impl FnMut()) -> f64 {
     let once = timed(&mut call).max(1e-9);
     let times = (2e-4 / once).ceil().min(1e6);
     timed(|| (0..times as usize).for_each(|_| call())) / times
 }
 
-/// Times the libraries or devices in turn, every other round in reverse order. Before the timed rounds each library runs once
-/// untimed, which wakes threads and touches memory. The `settings.before` calls right before a timed call are not timed.
+/// Times the libraries or devices in turn. Every second round runs in reverse order. Before the first timed round each library
+/// makes one untimed call, so that its threads are started and its memory is allocated. Directly before each timed call, each
+/// library makes `settings.before` further untimed calls.
 pub fn in_turn(settings: &Settings, mut sides: Vec<Side<'_>>) -> Vec<Times> {
     let mut times: Vec<Times> = sides.iter().map(|side| Times { name: side.name.clone(), seconds: Vec::new() }).collect();
     for side in &mut sides {

@@ -1,4 +1,4 @@
-//! Group `opencl`: times products on an OpenCL device, by Lapidary and by `CLBlast`, with matrices in device memory.
+//! Benchmark group `opencl`: times products by Lapidary and by `CLBlast` on an OpenCL device, with matrices in device memory.
 
 use std::ptr;
 
@@ -38,11 +38,11 @@ type Dgemm = unsafe extern "C" fn(
     *mut cl_event,
 ) -> i32;
 
-/// CBLAS's numbers for column-major storage and for an operand that is not transposed.
+/// The values by which CBLAS denotes column-major storage and an operand that is not transposed.
 const COL_MAJOR: i32 = 102;
 const NO_TRANS: i32 = 111;
 
-/// `CLBlast` on one device. The context and the queue are never released before the process ends.
+/// `CLBlast` on one device. The program keeps the context and the queue until the process ends.
 struct ClBlast {
     path: String,
     dylib: Library,
@@ -53,25 +53,27 @@ struct ClBlast {
 impl ClBlast {
     fn open(index: usize) -> Result<Self, String> {
         let path = std::env::var("LAPIDARY_PEER_CLBLAST").unwrap_or_else(|_| CLBLAST.to_owned());
-        // SAFETY: the initialisers of `CLBlast` have no requirements.
+        // SAFETY: the initialisers of `CLBlast` may run at any time.
         let dylib = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
         let device = list().devices[index].handle();
         let failed = |code: i32| format!("the driver answers {code}");
         let context = cl3::context::create_context(&[device], ptr::null(), None, ptr::null_mut()).map_err(failed)?;
-        // SAFETY: the context and the device handle are valid.
+        // SAFETY: the device handle is valid as long as the process runs, and the driver has just returned the context for this
+        // device.
         let queue = unsafe { cl3::command_queue::create_command_queue(context, device, 0) }.map_err(failed)?;
         Ok(ClBlast { path, dylib, context, queue })
     }
 
     fn upload(&self, data: &[f64]) -> cl_mem {
         let flags = cl3::memory::CL_MEM_READ_WRITE | cl3::memory::CL_MEM_COPY_HOST_PTR;
-        // SAFETY: the driver copies the data before the call returns.
+        // SAFETY: `data` is borrowed, and the driver copies it to the new buffer before the call returns.
         let mem = unsafe { cl3::memory::create_buffer(self.context, flags, size_of_val(data), data.as_ptr().cast_mut().cast()) };
         mem.expect("the device has memory")
     }
 
     fn download(&self, mem: cl_mem, data: &mut [f64]) {
-        // SAFETY: the buffer is as large as the data, and the blocking read completes before the call returns.
+        // SAFETY: `data` is borrowed exclusively, and the buffer is at least as large as `data`. The read is blocking, so that it
+        // ends before the call returns.
         let event = unsafe {
             let (bytes, to) = (size_of_val(data), data.as_mut_ptr().cast());
             cl3::command_queue::enqueue_read_buffer(self.queue, mem, 1, 0, bytes, to, 0, ptr::null())
@@ -80,7 +82,8 @@ impl ClBlast {
     }
 
     fn gemm(&self, n: usize, [a, b, c]: [cl_mem; 3]) {
-        // SAFETY: the signature is that of `CLBlast`'s C interface. Each of the three buffers holds n² elements.
+        // SAFETY: the type `Dgemm` is the signature in the C interface of `CLBlast`. The caller passes three buffers of n²
+        // elements.
         unsafe {
             let gemm: Symbol<'_, Dgemm> = self.dylib.get(b"CLBlastDgemm").expect("the library has dgemm");
             let mut queue = self.queue;
@@ -101,7 +104,7 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     let peer = ClBlast::open(index).map_err(|error| format!("CLBlast: {error}"))?;
     let select: Select = format!("{}:{index}", Backend::OpenCl).parse().map_err(|error: lapidary::Error| error.to_string())?;
     let machine = Machine::open(&select).map_err(|error| error.to_string())?;
-    // `CLBlast` has no function that reports its version, so the report names the path of the library instead.
+    // `CLBlast` has no function that returns its version, so the report contains the path of the library instead.
     report.add_participants(machine.devices(), [("clblast", peer.path.clone())].into_iter());
     for n in settings.sizes(&[1024, 2048]) {
         let (a, b, mut ours, mut theirs) =

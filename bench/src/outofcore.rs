@@ -1,4 +1,4 @@
-//! Group `outofcore`: times the solution of a system that is larger than the memory of the devices.
+//! Benchmark group `outofcore`: times the solution of a system that is larger than the memory limit of the devices.
 
 use std::error::Error;
 
@@ -11,19 +11,20 @@ use crate::processor;
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Number of bytes of memory that each device may use.
+/// Memory limit of each device in bytes.
 const LIMIT: usize = 256 << 20;
 
-/// Accuracy and memory use of a run.
+/// Accuracy and memory use of one solution.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     residual: f64,
-    /// Peak memory of the first run. Later runs reuse memory that the allocator has kept, so their peaks are too low.
+    /// Peak memory of the first solution, in bytes. Later solutions reuse memory that the allocator has kept, so that their peaks
+    /// would be too low.
     peak_bytes: Option<u64>,
 }
 
-/// Times the solution of `A·x = b`, once in place and once on devices that keep copies within [`LIMIT`]. The machine that works
-/// in place runs first, because it leaves no freed memory behind that the other machine could reuse.
+/// Times the solution of `A·x = b`, once in place and once on devices that keep copies within [`LIMIT`]. The solution in place runs
+/// first, because it leaves no freed memory that the solution within [`LIMIT`] could reuse.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let open = |memory_limit| processor::open(&Limits { memory_limit, ..Limits::default() });
     let machines = [("in place", open(None)?), ("limited", open(Some(LIMIT))?)];
@@ -63,7 +64,7 @@ fn solve(machine: &Machine, n: usize, a: &mut [f64], b: &mut [f64]) {
     assert_eq!(lu.info(), 0, "a random matrix is regular");
 }
 
-/// Bound 9 of docs/numerics.md: `‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n)`.
+/// Computes bound 9 of docs/numerics.md: `‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n)`.
 fn hpl(n: usize, a: &[f64], b: &[f64], x: &[f64]) -> f64 {
     let (mut rest, mut sums) = (b.to_vec(), vec![0.0; n]);
     for (column, &x) in a.chunks(n).zip(x) {
@@ -78,14 +79,14 @@ fn hpl(n: usize, a: &[f64], b: &[f64], x: &[f64]) -> f64 {
     residual
 }
 
-/// Resets the peak of the resident set and returns the present resident set in bytes (Linux; 0 on other systems).
+/// Resets the peak of the process's resident memory. Returns the present resident memory in bytes (Linux; 0 on other systems).
 fn forget_peak() -> u64 {
-    // Writing "5" resets the peak of the resident set: proc(5), clear_refs.
+    // A write of "5" to `/proc/self/clear_refs` resets the peak of the resident memory, see proc(5).
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     status("VmRSS:")
 }
 
-/// The peak of the resident set, in bytes (Linux; 0 on other systems).
+/// The peak of the process's resident memory, in bytes (Linux; 0 on other systems).
 fn peak() -> u64 {
     status("VmHWM:")
 }

@@ -1,4 +1,4 @@
-//! Peer libraries: one set of routines over OpenBLAS, MKL and faer.
+//! Peer libraries: the same routines of OpenBLAS, MKL and faer under one interface.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::lu::partial_pivoting::factor;
@@ -12,27 +12,27 @@ use lapidary_backend_cpu::CpuDevice;
 use crate::blas::Blas;
 use crate::settings::Settings;
 
-/// Path of the library in Debian's package `libopenblas0-pthread`.
+/// Path of OpenBLAS in Debian's package `libopenblas0-pthread`.
 const OPENBLAS: &str = "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0";
 
-/// A library that Lapidary is compared with.
+/// A library with which Lapidary is compared.
 pub enum Peer {
-    /// A library with the Fortran interface, after its name.
+    /// A library with the Fortran interface, and its name.
     Blas(&'static str, Blas),
-    /// The Rust library faer, on the given number of threads.
+    /// The Rust library faer with the given number of threads.
     Faer(Par),
 }
 
-/// The peer libraries of a benchmark.
+/// The peer libraries with which a benchmark compares Lapidary.
 pub struct Peers {
     /// The libraries that were opened.
     pub list: Vec<Peer>,
-    /// Whether small products are also timed on the CPU kernel alone.
+    /// Whether the CPU kernel without a machine is timed too in small products.
     pub tile: bool,
 }
 
 impl Peers {
-    /// Opens the libraries that `--peer` names, else all libraries that are found.
+    /// Opens the libraries that `--peer` names. Without `--peer`, opens all libraries that are found.
     pub fn open(settings: &Settings) -> Result<Self, String> {
         let wanted = |name: &str| settings.peers.as_ref().is_none_or(|list| list.iter().any(|peer| peer == name));
         let mut list = Vec::new();
@@ -58,13 +58,13 @@ fn path(variable: &str, usual: Option<&str>) -> Option<String> {
     std::env::var(variable).ok().or_else(|| usual.map(str::to_owned))
 }
 
-/// Number of threads of each library, equal to that of the CPU device.
+/// Number of threads that each library uses, which is that of the CPU device.
 pub fn threads() -> usize {
     CpuDevice::whole(None).facts().compute_units.unwrap_or(1)
 }
 
 impl Peer {
-    /// Name of the library in the table.
+    /// Name of the library in the table of times.
     pub fn name(&self) -> &'static str {
         match self {
             Peer::Blas(name, _) => name,
@@ -80,7 +80,7 @@ impl Peer {
         }
     }
 
-    /// `C ← A·B`, where all three matrices are of order `n`.
+    /// Computes `C ← A·B`, where all three matrices are of order `n`.
     pub fn gemm<T: Scalar + ComplexField>(&self, n: usize, a: &[T], b: &[T], c: &mut [T]) {
         match self {
             Peer::Blas(_, blas) => blas.gemm(n, a, b, c),
@@ -91,7 +91,7 @@ impl Peer {
         }
     }
 
-    /// `B ← L⁻¹·B`, where `L` is the lower triangle of A.
+    /// Computes `B ← L⁻¹·B`, where `L` is the lower triangle of A and A is of order `n`.
     pub fn trsm<T: Scalar + ComplexField>(&self, n: usize, nrhs: usize, a: &[T], b: &mut [T]) {
         match self {
             Peer::Blas(_, blas) => blas.trsm(n, nrhs, a, b),
@@ -102,7 +102,7 @@ impl Peer {
         }
     }
 
-    /// `A = P·L·U`, where A is of order `n`.
+    /// Factors `A = P·L·U`, where A is of order `n`.
     pub fn getrf<T: Scalar + ComplexField>(&self, n: usize, a: &mut [T], ipiv: &mut [i32]) {
         match self {
             Peer::Blas(_, blas) => blas.getrf(n, a, ipiv),

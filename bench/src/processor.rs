@@ -1,11 +1,11 @@
-//! The machine for the groups that measure the processor alone.
+//! The machine of the benchmark groups that time the processor alone.
 
 use std::error::Error;
 
 use lapidary::{Machine, Select, Settings};
 
-/// Opens the processor alone, or those CPU devices that `LAPIDARY_DEVICE` names. A GPU in `LAPIDARY_DEVICE` is refused, since
-/// its work would be counted as the processor's.
+/// Opens the processor alone, or those CPU devices that `LAPIDARY_DEVICE` names. If the variable names a GPU, the function returns
+/// an error, since the work of the GPU would count as that of the processor.
 pub fn open(settings: &Settings) -> Result<Machine, Box<dyn Error>> {
     let named = Select::from_env()?;
     let select = if named == Select::all() { "cpu".parse()? } else { named };

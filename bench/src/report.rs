@@ -1,4 +1,4 @@
-//! The table of times on standard output, and the same figures as JSON.
+//! Prints the table of times to standard output, and writes the same figures as JSON.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::measure::Times;
 use crate::peer::threads;
 
-/// The unit in which the table shows a time.
+/// The unit in which the table shows the time of a call.
 #[derive(Clone, Copy)]
 pub enum Unit {
-    /// Speed in GFLOP/s. The value is the number of operations of a call.
+    /// Speed in GFLOP/s. The value is the number of floating-point operations of a call.
     Gflops(f64),
-    /// Nanoseconds for a call.
+    /// Time of a call in nanoseconds.
     Nanoseconds,
 }
 
@@ -27,7 +27,7 @@ impl Unit {
     }
 }
 
-/// The figures of all cases that have been timed so far.
+/// The figures of all cases that have been timed until now.
 pub struct Report {
     about: Value,
     devices: Vec<Value>,
@@ -36,7 +36,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Starts a report: prints and stores the conditions of the benchmark.
+    /// Starts a report, and prints and stores the conditions of the benchmark.
     pub fn new(before: usize) -> Self {
         let state = if before == 0 { "each call after the threads came to rest" } else { "calls in a row" };
         let about = json!({
@@ -73,8 +73,8 @@ impl Report {
         println!("{:<8}{:<26}{:<10}{:>18}{:>10}  {:<28}{:>6}", "", "", "", "median", "ours/peer", "min … max", "reps");
     }
 
-    /// Prints and stores the times of one case. The first of `times` is Lapidary's. A ratio above 1 means that Lapidary is
-    /// faster.
+    /// Prints and stores the times of one case. The first element of `times` belongs to Lapidary. A printed ratio above 1 means
+    /// that Lapidary is faster.
     pub fn add(&mut self, routine: &str, size: &str, unit: Unit, times: &[Times]) {
         let ours = times[0].median();
         for side in times {
@@ -100,7 +100,7 @@ impl Report {
     /// Writes all figures as JSON into a file.
     pub fn save(mut self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
         for (key, mut list) in [("devices", self.devices), ("peers", self.peers)] {
-            // Several groups may have listed the same devices and peers.
+            // Several benchmark groups may have added the same devices and peer libraries.
             list.dedup();
             self.about[key] = list.into();
         }
@@ -109,13 +109,13 @@ impl Report {
     }
 }
 
-/// Standard output of a program. Empty if the program cannot be started.
+/// Standard output of a program. The text is empty if the program cannot be started.
 fn output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output();
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The AVX and FMA flags that the processor reports (Linux; empty on other systems).
+/// The AVX and FMA flags that the processor reports (on Linux; the list is empty on other systems).
 fn simd_flags() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Group `rest`: times the first calls after a rest, with matrices in device memory, because a GPU lowers its clock while it
-//! idles. cuBLAS and cuSOLVER run beside them if their libraries are found.
+//! Benchmark group `rest`: times the first calls after a pause, with matrices in device memory, because a GPU lowers its clock
+//! while it idles. cuBLAS and cuSOLVER take turns with Lapidary if their libraries are found.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::measure::timed;
 use crate::report::Report;
 use crate::settings::Settings;
 
-/// Duration of a rest, during which no call is made.
+/// Duration of a pause in which no call is made.
 const REST: Duration = Duration::from_secs(2);
-/// Number of calls in a row after each rest.
+/// Number of successive calls after each pause.
 const CALLS: usize = 6;
-/// Number of rests for each library.
+/// Number of pauses for each library.
 const RESTS: usize = 3;
 
 /// Times products and LU factorisations on each device that has its own memory.
@@ -77,7 +77,7 @@ fn theirs<T: Real>(peer: Option<&Cublas>, solver: Option<&Cusolver<'_>>, n: usiz
     }
 }
 
-/// Reports the milliseconds of each call after a rest, as the median over all rests.
+/// Times the calls after several pauses. For each position after a pause, reports the median time over all pauses in milliseconds.
 fn time<T: Real>(routine: &str, side: &str, n: usize, report: &mut Report, mut call: impl FnMut()) {
     call(); // compiles the kernels
     let mut rounds: Vec<Vec<f64>> = Vec::new();

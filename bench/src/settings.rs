@@ -1,4 +1,4 @@
-//! Arguments of the command line.
+//! The arguments of the benchmark program's command line.
 
 use std::path::PathBuf;
 
@@ -8,33 +8,34 @@ use lapidary::core::Routine;
 /// The routines that the group `default` times.
 pub const ROUTINES: [Routine; 4] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Gesv];
 
-/// Names of all groups. The last five run only if the command line names them.
+/// Names of all benchmark groups. The last five groups run only if the command line names them.
 pub const GROUPS: [&str; 10] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched", "rest"];
 
-/// The arguments of the command line.
+/// The parsed arguments of the command line.
 pub struct Settings {
-    /// Names of the groups to run.
+    /// Names of the benchmark groups that run.
     pub groups: Vec<String>,
-    /// Names of the peer libraries. `None` selects all that are found.
+    /// Names of the peer libraries. `None` selects all libraries that are found.
     pub peers: Option<Vec<String>>,
-    /// Sizes of the matrices. `None` selects each group's own sizes.
+    /// Orders or sizes of the matrices. `None` selects the default sizes of each benchmark group (see [`GROUPS`]).
     sizes: Option<Vec<usize>>,
-    /// Number of repetitions. `None` selects as many as fit into `seconds`.
+    /// Number of repetitions. `None` selects as many repetitions as fit into the time limit `seconds`.
     pub reps: Option<usize>,
-    /// Number of untimed calls right before each timed call: 0 times calls after a rest, a few time calls in a row.
+    /// Number of untimed calls directly before each timed call. With 0 the program times calls after a pause, and with a few it
+    /// times successive calls.
     pub before: usize,
-    /// Time limit in seconds for the repetitions of one case.
+    /// Time limit for the repetitions of one case, in seconds.
     pub seconds: f64,
-    /// Element type of the groups `default` and `rest`. `None` selects both types.
+    /// Element type in the benchmark groups `default` and `rest`. `None` selects `f32` and `f64`.
     pub dtype: Option<DType>,
-    /// Routines of the group `default`. `None` selects all routines.
+    /// Routines in the benchmark group `default`. `None` selects all four routines.
     pub routines: Option<Vec<Routine>>,
     /// Path of the JSON file that receives the figures.
     pub json: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Parses the arguments. `--bench` is ignored, because cargo adds it.
+    /// Parses the arguments. The argument `--bench`, which cargo adds, is ignored.
     pub fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut settings = Settings {
             groups: Vec::new(),
@@ -74,7 +75,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The sizes from the command line, else the group's own sizes.
+    /// The sizes from the command line. If there are none, the default sizes `own` of a benchmark group.
     pub fn sizes(&self, own: &[usize]) -> Vec<usize> {
         self.sizes.clone().unwrap_or_else(|| own.to_vec())
     }

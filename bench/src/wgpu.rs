@@ -1,6 +1,6 @@
-//! Group `wgpu`: times products, triangular solves and LU factorisations on a wgpu device, with matrices in device memory.
-//! cuBLAS and cuSOLVER run beside them if their libraries are found. Each measurement runs calls for at least [`BATCH`]
-//! seconds, so that the GPU keeps its clock high and the cost of submitting a call is negligible.
+//! Benchmark group `wgpu`: times products, triangular solves and LU factorisations on a wgpu device, with matrices in device
+//! memory. cuBLAS and cuSOLVER take turns with Lapidary if their libraries are found. Each measurement repeats a call for at least
+//! [`BATCH`] seconds, so that the clock of the GPU stays high and the time for the submission of a call is negligible.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Largest difference between two results that rounding explains, in units of `n·u` and of the largest element. Lapidary and
-/// cuBLAS sum in a similar order, so their results are close.
+/// Largest difference between the results of Lapidary and cuBLAS that rounding errors explain, in units of `n·u` and of the largest
+/// element. The two libraries sum in a similar order, so that their results are close.
 const ROUNDING: f64 = 4.0;
 
-/// Shortest duration of a measurement, in seconds.
+/// Shortest duration of a measurement with repeated calls, in seconds.
 const BATCH: f64 = 0.1;
 
-/// Times products, solves and factorisations on the first adapter that is not a processor, else on the first adapter.
+/// Times products, solves and factorisations on the first wgpu adapter that is not a processor. If all adapters are processors, the
+/// first adapter is used.
 pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let listing = list();
     let index = listing.devices.iter().position(|found| !found.is_cpu).unwrap_or(0);
@@ -67,12 +68,13 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     Ok(())
 }
 
-/// Times both libraries in turn. Each closure makes the given number of calls and waits for the last.
+/// Times Lapidary and its peer library in turn. Each closure makes as many calls as its argument states, and waits until the last
+/// call has ended.
 fn batches(settings: &Settings, mut ours: impl FnMut(usize), theirs: Option<(&str, impl FnMut(usize))>) -> Vec<Times> {
-    // The first call waits for the compilation of its kernels.
+    // The first call compiles its kernels, so the program does not time this call.
     ours(1);
     let times = (BATCH / (timed(|| ours(4)) / 4.0)).ceil().max(1.0) as usize;
-    // A GPU that has idled runs at a lower clock. Half a batch of untimed calls raises the clock again.
+    // A GPU lowers its clock while it idles. Half as many untimed calls as timed calls raise the clock again.
     let batch = |call: &mut dyn FnMut(usize)| {
         call(times / 2 + 1);
         timed(|| call(times)) / times as f64
@@ -84,7 +86,7 @@ fn batches(settings: &Settings, mut ours: impl FnMut(usize), theirs: Option<(&st
     in_turn(settings, sides)
 }
 
-/// Times X ← L⁻¹·B. Before each solve both libraries copy B to X on the device.
+/// Times X ← L⁻¹·B. Before each solve, both libraries copy B to X within device memory.
 fn solution<T: Real>(
     settings: &Settings,
     report: &mut Report,
@@ -117,7 +119,7 @@ fn solution<T: Real>(
     Ok(())
 }
 
-/// Times LU factorisations. Before each factorisation both libraries copy the matrix on the device.
+/// Times LU factorisations. Before each factorisation, both libraries copy the matrix within device memory.
 fn factors<T: Real>(
     settings: &Settings,
     report: &mut Report,
@@ -140,8 +142,8 @@ fn factors<T: Real>(
     let measured = batches(settings, ours, theirs.as_ref().map(|(peer, memory)| ("cusolver", |times| peer.getrf(memory, times))));
     if let Some((peer, theirs)) = theirs {
         let pivots = peer.finish(&theirs);
-        // If two candidates for a pivot have nearly equal magnitudes, rounding decides between them, and all later pivots may
-        // differ.
+        // If two candidates for a pivot have nearly equal magnitudes, rounding errors decide between them, and all later pivots may
+        // differ too.
         let same = ipiv.iter().zip(&pivots).take_while(|&(&ours, &theirs)| ours + 1 == theirs).count();
         println!("{same} of {n} pivots are the same before one differs");
         assert!(same > 0, "n={n}: not even the first pivot is the same");

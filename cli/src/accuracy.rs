@@ -1,5 +1,6 @@
-//! Measures the error of a solution against the matrices as they were read. The residuals are computed in twice the precision
-//! of `f64`, without the routines that computed the solution. The error measures are bounds 8 and 13 of `docs/numerics.md`.
+//! Measures the error of a solution with respect to the matrices as they were read from files. The residuals are computed in twice
+//! the precision of `f64`, without the routines that computed the solution. The error measures are bounds 8 and 13 of
+//! `docs/numerics.md`.
 
 use std::panic::resume_unwind;
 use std::thread::{Builder, available_parallelism, scope};
@@ -10,15 +11,15 @@ use lapidary_conformance::oracle::double::two_sum;
 use crate::dense::{Dense, larger, largest};
 use crate::failure::Result;
 
-/// Number of columns of X that one pass over A measures.
+/// Number of columns of X whose residuals one pass over A computes.
 const LANES: usize = 4;
 
-/// Number of multiplications that justify one more thread.
+/// Number of multiplications for which one more thread is started.
 const PER_THREAD: usize = 1 << 24;
 
 type Lanes = [f64; LANES];
 
-/// The system A·X = B as it was read, and the scales R and C at which its residual is measured.
+/// The system A·X = B as it was read from files, and the scales R and C with which its residual is measured.
 pub struct Reference<'a, S> {
     a: &'a Dense<S>,
     b: &'a Dense<S>,
@@ -31,32 +32,33 @@ pub struct Reference<'a, S> {
 
 /// Error measures of a solution, computed from its residual.
 pub struct Measured {
-    /// LAPACK's dget02 of the scaled system, ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε), for each column.
+    /// The residual of LAPACK's dget02 for the scaled system, ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε), for each column of X.
     pub backward_errors: Vec<f64>,
-    /// For each row, the largest upper bound of |b − A·x| / max|x| over all columns.
+    /// For each row, an upper bound of the largest |b − A·x| / max|x| over all columns.
     residual: Vec<f64>,
-    /// For each scaled unknown, the size of its unit in the units of A and B, divided by the largest |x|.
+    /// For each scaled unknown, the power of two that converts it to the units of A and B, divided by the largest |x|.
     units: Vec<f64>,
 }
 
 /// A column of X, scaled so that its largest element is about one.
 struct Column {
     x: Vec<f64>,
-    /// Exponent of the power of two by which the column was divided, in addition to the scales of the unknowns.
+    /// Exponent of the power of two by which the column was divided, after the scales of the unknowns had been removed.
     shift: i32,
-    /// Significand of the largest |x|, where `mantissa · 2^spread` is the largest |x| divided by `2^shift`.
+    /// Significand of the largest |x| of the column before scaling: this largest |x|, divided by `2^shift`, is `mantissa ·
+    /// 2^spread`.
     mantissa: f64,
     spread: i32,
 }
 
-/// Exponent of the power of two at or below a magnitude. `None` for zero, infinity and NaN.
+/// Exponent of the largest power of two that does not exceed |`value`|. `None` for zero, infinity and NaN.
 fn exponent(value: f64) -> Option<i32> {
     (value != 0.0 && value.is_finite()).then(|| libm::ilogb(value))
 }
 
 impl Column {
-    /// Scales a column of X. If the column is zero, the scale comes from the column of B, so that the residual, which equals B,
-    /// does not vanish.
+    /// Scales a column of X. If the column is zero, its scale is that of the column of B, so that the residual, which then equals
+    /// B, does not underflow.
     fn new<T: Scalar>(x: &[T], b: impl Iterator<Item = f64>, scales: &Equilibration) -> Column {
         let values = || x.iter().map(|value| value.to_f64());
         let sizes = values().zip(scales.cols()).filter_map(|(x, c)| exponent(x).map(|e| e - c));
@@ -70,7 +72,7 @@ impl Column {
 }
 
 impl<'a, S: Scalar> Reference<'a, S> {
-    /// A system whose residuals are measured at the given scales. Computes the norm of the scaled A.
+    /// Takes a system whose residuals are measured with `scales`, and computes the norm of the scaled A.
     pub fn new(a: &'a Dense<S>, b: &'a Dense<S>, scales: &'a Equilibration) -> Self {
         let (mut sums, mut size) = (vec![0.0; a.cols()], 0.0);
         a.for_each(|i, j, value| {
@@ -86,14 +88,14 @@ impl<'a, S: Scalar> Reference<'a, S> {
         self.norm
     }
 
-    /// Growth of the factorisation, max|u_ij| / max|a_ij|. The larger the growth, the less accurate the factors.
+    /// Growth of the factorisation, max|u_ij| / max|a_ij|. The larger the growth, the less accurate are the factors.
     pub fn growth<T: Scalar>(&self, lu: &Lu<'_, T>) -> f64 {
         let (factors, n) = (lu.factors(), self.a.cols());
         let upper = (0..n).flat_map(|j| (0..=j).map(move |i| (i, j)));
         upper.map(|(i, j)| factors.at(i, j).abs().to_f64()).fold(0.0, larger) / self.size
     }
 
-    /// Measures all columns of X on as many threads as the size justifies.
+    /// Measures all columns of X. The number of threads depends on the number of multiplications.
     pub fn measure<T: Scalar>(&self, x: &Dense<T>) -> Measured {
         let (n, nrhs) = (self.b.rows(), self.b.cols());
         let columns: Vec<&[T]> = x.data().chunks(n).collect();
@@ -121,7 +123,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
         let (mut errors, mut residual) = (Vec::with_capacity(nrhs), vec![0.0; n]);
         scope(|scope| {
             let parts = firsts.chunks(firsts.len().div_ceil(threads).max(1));
-            // If the system refuses to start a thread, the calling thread measures this part itself.
+            // If the system refuses to start a thread, the calling thread measures the part of this thread.
             let begin = |part| Builder::new().spawn_scoped(scope, move || measure(part)).map_err(|_| measure(part));
             let begun: Vec<_> = parts.map(begin).collect();
             for part in begun {
@@ -134,7 +136,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
         Measured { backward_errors: errors, residual, units }
     }
 
-    /// The scaled residuals b − A·x of up to [`LANES`] columns.
+    /// The scaled residuals b − A·x of up to [`LANES`] columns, one sum for each row.
     fn residuals(&self, first: usize, columns: &[Column]) -> Vec<Sum> {
         let lanes = |f: &dyn Fn(usize, &Column) -> f64| {
             let mut values = [0.0; LANES];
@@ -152,7 +154,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
     fn backward_error<T: Scalar>(&self, sums: &[Sum], l: usize, column: &Column) -> f64 {
         let error: f64 = sums.iter().map(|sum| sum.value(l).abs()).sum();
         let x: f64 = column.x.iter().map(|x| x.abs()).sum();
-        // The backward error of X = 0 is zero if the residual is zero, else infinite.
+        // For X = 0 the backward error is zero if the residual is zero, else infinite.
         if error == 0.0 { 0.0 } else { error / (2.0 * T::UNIT_ROUNDOFF * self.norm * x) }
     }
 }
@@ -165,13 +167,13 @@ fn scale(scales: &Equilibration, i: usize, j: usize, value: f64) -> f64 {
 }
 
 impl Measured {
-    /// The largest backward error of all columns, or NaN if one is NaN.
+    /// The largest backward error of all columns, or NaN if a backward error is NaN.
     pub fn backward_error(&self) -> f64 {
         largest(&self.backward_errors)
     }
 
-    /// Bound 13 of `docs/numerics.md`: an upper bound, between 0 and 1, of the error of X, relative to the largest element of
-    /// each column.
+    /// Bound 13 of `docs/numerics.md`: an upper bound, between 0 and 1, of the relative error of X. The error of each column of X
+    /// is divided by the largest element of this column.
     pub fn error_bound<T: Scalar>(&self, lu: &Lu<'_, T>, growth: f64, rcond: f64) -> Result<f64> {
         let doubt = growth * T::UNIT_ROUNDOFF / rcond; // relative uncertainty of the inverse that the factors represent
         let computed = lu.error_bound(&self.residual, &self.units)?;
@@ -182,7 +184,7 @@ impl Measured {
     }
 }
 
-/// Numbers beside the leading halves of their digits (Dekker). A product of two halves is exact.
+/// Numbers, each with the leading half of its digits (Dekker). A product of two halves is exact.
 struct Halves {
     value: Lanes,
     head: Lanes,
@@ -199,8 +201,8 @@ fn head(value: f64) -> f64 {
     spread - (spread - value)
 }
 
-/// Sums of products in twice the working precision: `Dot2` of Ogita, Rump and Oishi. Dekker's product needs no fused
-/// multiply-add, so the compiler can vectorise the sum on every processor.
+/// Sums of products in twice the working precision: `Dot2` of Ogita, Rump and Oishi. Dekker's product needs no fused multiply-add,
+/// so that the compiler can vectorise the computation for every processor.
 struct Sum {
     value: Lanes,
     lost: Lanes,
@@ -232,11 +234,12 @@ impl Sum {
         self.value[l] + self.lost[l]
     }
 
-    /// An upper bound of the sum's magnitude, times `weight`. The bound includes the rounding errors of `Dot2`.
+    /// Returns an upper bound of |sum|·`weight`, which includes the rounding errors of `Dot2`.
     fn at_least(&self, l: usize, terms: usize, weight: f64) -> f64 {
         let rounding = 2.0 * (terms + 2) as f64 * f64::UNIT_ROUNDOFF;
         let bound = self.value(l).abs() * (1.0 + rounding) + rounding * rounding * self.magnitudes[l];
-        // A zero column has an infinite weight. With a bound of zero the product would be NaN, although the column is exact.
+        // A zero column has an infinite weight. If the bound is zero, the product with this weight would be NaN, although the
+        // column is exact.
         if bound == 0.0 { 0.0 } else { bound * weight }
     }
 }

@@ -1,4 +1,4 @@
-//! Matrices in host memory that own their elements.
+//! Matrices in host memory, which own their elements.
 
 use lapidary::{DType, Layout, MatMut, MatRef, Op, Scalar};
 
@@ -21,21 +21,21 @@ impl<T: Scalar> Dense<T> {
         Dense { data, rows, cols, layout }
     }
 
-    /// A column-major matrix of zeros. Fails if there is not enough memory.
+    /// Allocates a column-major matrix of zeros. Fails if the host does not have enough memory.
     pub fn zeros(rows: usize, cols: usize) -> Result<Self> {
         let mut data = Self::room(rows, cols)?;
         data.resize(rows * cols, T::ZERO);
         Ok(Dense { data, rows, cols, layout: Layout::ColMajor })
     }
 
-    /// An empty vector with capacity for the elements of a matrix. Fails if there is not enough memory.
+    /// Allocates an empty vector with capacity for the elements of a matrix. Fails if the host does not have enough memory.
     pub fn room(rows: usize, cols: usize) -> Result<Vec<T>> {
         let mut data = Vec::new();
         let room = rows.checked_mul(cols).is_some_and(|len| data.try_reserve_exact(len).is_ok());
         if room { Ok(data) } else { Err(too_large::<T>(rows, cols)) }
     }
 
-    /// A column-major matrix of uniform random numbers in [-0.5, 0.5).
+    /// Draws a column-major matrix of uniform random numbers in [-0.5, 0.5).
     pub fn random(rows: usize, cols: usize, rng: &mut fastrand::Rng) -> Result<Self> {
         let mut a = Self::zeros(rows, cols)?;
         a.data.fill_with(|| T::from_f64(rng.f64() - 0.5));
@@ -52,12 +52,12 @@ impl<T: Scalar> Dense<T> {
         self.cols
     }
 
-    /// The elements in their order in memory.
+    /// The elements of the matrix in the order of memory.
     pub fn data(&self) -> &[T] {
         &self.data
     }
 
-    /// The elements in their order in memory, for writing.
+    /// The elements of the matrix in the order of memory, for writing.
     pub fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }
@@ -82,7 +82,7 @@ impl<T: Scalar> Dense<T> {
         }
     }
 
-    /// Calls `f(i, j, element)` for each element in the order of memory, which makes a pass over the matrix fast.
+    /// Calls `f(i, j, element)` for each element in the order of memory, so that the pass over the matrix is fast.
     pub fn for_each(&self, mut f: impl FnMut(usize, usize, f64)) {
         for (l, line) in self.data.chunks(self.line().max(1)).enumerate() {
             for (e, value) in line.iter().enumerate() {
@@ -104,7 +104,7 @@ impl<T: Scalar> Dense<T> {
         }
     }
 
-    /// A column-major copy of the matrix.
+    /// Makes a column-major copy of the matrix.
     pub fn to_col_major(&self) -> Result<Self> {
         let mut copy = Self::zeros(self.rows, self.cols)?;
         let rows = self.rows;
@@ -112,7 +112,7 @@ impl<T: Scalar> Dense<T> {
         Ok(copy)
     }
 
-    /// Computes `op(A)·t` in double precision. `weigh(i, j, a_ij)` takes the place of each element of A.
+    /// Computes `op(A)·t` in double precision. The function uses `weigh(i, j, a_ij)` in place of each element a_ij of A.
     pub fn times(&self, op: Op, t: &[f64], weigh: impl Fn(usize, usize, f64) -> f64) -> Vec<f64> {
         let mut y = vec![0.0; op.shape((self.rows, self.cols)).0];
         self.for_each(|i, j, value| {
@@ -122,7 +122,7 @@ impl<T: Scalar> Dense<T> {
         y
     }
 
-    /// The 1-norm ‖A‖₁, which is the largest sum of magnitudes in a column. NaN if an element is NaN.
+    /// The 1-norm ‖A‖₁, which is the largest sum of magnitudes in a column. The norm is NaN if an element is NaN.
     pub fn norm_one(&self) -> f64 {
         largest(&self.times(Op::Trans, &vec![1.0; self.rows], |_, _, value| value.abs()))
     }
@@ -133,7 +133,7 @@ pub fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, larger)
 }
 
-/// The larger of two values, or NaN if either is NaN.
+/// The larger of two values, or NaN if one of them is NaN.
 pub fn larger(most: f64, value: f64) -> f64 {
     if most.is_nan() || value <= most { most } else { value }
 }
@@ -143,7 +143,7 @@ fn too_large<T: Scalar>(rows: usize, cols: usize) -> Failure {
     Failure::usage(format!("a {rows}×{cols} matrix of {} takes {gib:.1} GiB, more memory than there is", T::DTYPE))
 }
 
-/// A matrix in the precision of the file that it comes from.
+/// A matrix in the precision of the file from which it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numbers {
     /// A matrix in single precision.
@@ -169,7 +169,7 @@ impl Numbers {
         }
     }
 
-    /// The matrix in double precision. Fails if there is not enough memory for the copy.
+    /// Converts the matrix to double precision. Fails if the host does not have enough memory for the copy.
     pub fn into_f64(self) -> Result<Dense<f64>> {
         match self {
             Numbers::F32(a) => {

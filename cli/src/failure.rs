@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use lapidary::ErrorKind;
 
-/// Result of a function whose failure stops the program.
+/// Result of a function whose error stops the program.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Exit status of the program, which scripts rely on. The exit status 0 means success.
+/// Exit status of the program after a failure. Scripts rely on these numbers. After success the exit status is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// A check failed, or the work could not be done.
@@ -38,17 +38,17 @@ impl Failure {
         Failure { status: Status::BadInput, message: message.into() }
     }
 
-    /// A failure with status 2: a file holds something that cannot be used.
+    /// A failure with status 2: the file at `path` contains something that the program cannot use.
     pub fn file(path: &Path, message: impl fmt::Display) -> Self {
         Failure::usage(format!("{}: {message}", path.display()))
     }
 
-    /// A failure with status 2: line `line` of a file holds something that cannot be used.
+    /// A failure with status 2: line `line` of the file at `path` contains something that the program cannot use.
     pub fn line(path: &Path, line: u64, message: impl fmt::Display) -> Self {
         Failure::usage(format!("{}:{line}: {message}", path.display()))
     }
 
-    /// The failure of another process of this program, made from its exit code and its message.
+    /// The failure of another process of this program, made from the exit code and the message of that process.
     pub fn with_status(code: Option<i32>, message: impl Into<String>) -> Self {
         let status = match code {
             Some(2) => Status::BadInput,
@@ -58,17 +58,17 @@ impl Failure {
         Failure { status, message: message.into() }
     }
 
-    /// A failure with status 1: a result could not be written.
+    /// A failure with status 1: the file at `path` could not be written.
     pub fn write(path: &Path, error: impl fmt::Display) -> Self {
         Failure::check(format!("{}: cannot write: {error}", path.display()))
     }
 
-    /// The exit status as a number.
+    /// The exit status of the failure as a number.
     pub fn code(&self) -> i32 {
         self.status as i32
     }
 
-    /// The exit status as the return value of `main`.
+    /// The exit status of the failure as the return value of `main`.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.status as u8)
     }

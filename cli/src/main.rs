@@ -21,12 +21,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // The environment must be set first, while the process has a single thread.
+    // The environment must be changed first, while the process has a single thread.
     name_runtime_folder();
     lapidary::probe::run_if_probe_child();
     io::temporary::survive_file_size_limit();
     let cli = verbs::Cli::parse();
-    // SAFETY: the process has no other thread yet.
+    // SAFETY: the process has no other thread yet, as `verbs::run` requires.
     let done = unsafe { verbs::run(&cli) };
     options::note_programs();
     match done.and_then(|()| report::printed()) {
@@ -38,8 +38,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Names a folder in `XDG_RUNTIME_DIR` if the variable names none. Vulkan drivers search this folder for a display and print
-/// warnings to standard error if the variable is unset. Lapidary needs no display, so the folder need not exist.
+/// Sets the variable `XDG_RUNTIME_DIR` to the name of a folder, unless the variable names a folder already. Vulkan drivers search
+/// this folder for a display, and print warnings to standard error if the variable is unset. Lapidary needs no display, so the
+/// folder need not exist.
 fn name_runtime_folder() {
     const NAME: &str = "XDG_RUNTIME_DIR";
     let named = std::env::var_os(NAME).is_some_and(|folder| std::path::Path::new(&folder).is_absolute());

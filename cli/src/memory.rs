@@ -1,4 +1,4 @@
-//! Refuses work that needs more host memory than is available. Otherwise the operating system would end the program.
+//! Refuses work that needs more host memory than is available. Without this check the operating system would end the program.
 
 use std::env::VarError;
 
@@ -6,14 +6,14 @@ use lapidary::{Scalar, Settings};
 
 use crate::failure::{Failure, Result};
 
-/// Environment variable that states the available host memory, for systems that report a wrong value.
+/// Name of the environment variable that sets the amount of available host memory, for systems that report a wrong amount.
 const VARIABLE: &str = "LAPIDARY_HOST_MEMORY";
 
-/// Upper bound, in bytes, of the memory that a call needs in addition to its matrices, for packed blocks and thread stacks.
+/// Maximum number of bytes that a call is assumed to need in addition to its matrices, for packed blocks and thread stacks.
 const BESIDE: usize = 16 << 20;
 
-/// Refuses work on `what` if its matrices, which take `bytes`, and the other memory of a call exceed the available host memory
-/// ([`lapidary_host::memory`]). If the operating system does not report the available memory, nothing is refused.
+/// Fails if the matrices of `what`, which take `bytes` bytes, and the other memory of a call exceed the available host memory
+/// ([`lapidary_host::memory`]). If the operating system does not report the available memory, the function never fails.
 pub fn check(what: &str, bytes: usize) -> Result<()> {
     let bytes = bytes.saturating_add((bytes / 8).min(BESIDE));
     let available =
@@ -26,13 +26,13 @@ pub fn check(what: &str, bytes: usize) -> Result<()> {
     )))
 }
 
-/// Refuses work on `what` if its matrices, which have these rows and columns, exceed the available host memory.
+/// Fails if the matrices of `what`, whose numbers of rows and columns `shapes` contains, exceed the available host memory.
 pub fn check_matrices<T: Scalar>(what: &str, shapes: &[(usize, usize)]) -> Result<()> {
     let elements = |&(rows, cols): &(usize, usize)| rows.saturating_mul(cols);
     check(what, shapes.iter().map(elements).fold(0, usize::saturating_add).saturating_mul(T::DTYPE.size()))
 }
 
-/// Bytes of host memory that the environment variable allows. `None` if the variable is unset or empty.
+/// Number of bytes of host memory that [`VARIABLE`] states. `None` if the variable is unset or empty.
 fn memory_from_env() -> Result<Option<usize>> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => {
@@ -44,7 +44,7 @@ fn memory_from_env() -> Result<Option<usize>> {
     }
 }
 
-/// A number of bytes as text for users.
+/// Formats a number of bytes for users, in MiB or GiB.
 fn size(bytes: usize) -> String {
     let bytes = bytes as f64;
     let (unit, name) = if bytes < f64::from(1 << 30) { (1 << 20, "MiB") } else { (1 << 30, "GiB") };

@@ -26,13 +26,13 @@ pub struct DeviceOptions {
 }
 
 impl DeviceOptions {
-    /// Opens the selected devices. The options take precedence over the environment variables.
+    /// Opens the selected devices as a machine. Command-line options take precedence over environment variables.
     pub fn open(&self) -> Result<Machine> {
         self.open_with(panels(None)?)
     }
 
-    /// Opens the selected devices as a machine with panels of `nb` columns. `None` leaves the width of the panels to the
-    /// library.
+    /// Opens the selected devices as a machine with panels of `nb` columns. If `nb` is `None`, the library chooses the width of the
+    /// panels.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
         let settings = Settings { nb, ..self.settings()? };
         let machine = Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.attribute_to_env(error))?;
@@ -40,24 +40,25 @@ impl DeviceOptions {
         Ok(if self.explain { explained(machine) } else { machine })
     }
 
-    /// Adds the environment variable to an error about the selection, if the variable made the selection.
+    /// If an environment variable selected the devices, adds its name to an error about the selection.
     pub fn attribute_to_env(&self, error: lapidary::Error) -> lapidary::Error {
         if self.device.is_some() { error } else { Select::attribute_to_env(error) }
     }
 
-    /// The settings from the environment variables, with the memory limit from the command line.
+    /// The settings from the environment variables. The memory limit on the command line takes precedence.
     pub fn settings(&self) -> Result<Settings> {
         let environment = Settings::from_env()?;
         Ok(Settings { memory_limit: self.memory_limit.or(environment.memory_limit), ..environment })
     }
 
-    /// The selection of devices from `--device`, else from the environment variable.
+    /// The selection of devices from `--device`, else from `LAPIDARY_DEVICE`.
     pub fn selection(&self) -> Result<Select> {
         Ok(self.device.as_deref().map_or_else(Select::from_env, str::parse)?)
     }
 }
 
-/// A machine that prints which devices run a call, once for each kind of call and choice of devices.
+/// Makes a machine print which devices run a call. The explanation is printed once for each combination of routine, type, size and
+/// devices.
 fn explained(machine: Machine) -> Machine {
     let told = Mutex::new(HashSet::new());
     machine.explained(move |explanation| {
@@ -69,7 +70,7 @@ fn explained(machine: Machine) -> Machine {
     })
 }
 
-/// The program cache of the first machine that was opened. Later machines store their programs in the same folder.
+/// The program cache of the first machine that the program opened. All machines store their programs in the same folder.
 static PROGRAMS: OnceLock<Arc<ProgramCache>> = OnceLock::new();
 
 /// Stores the machine's program cache for [`note_programs`].
@@ -77,7 +78,7 @@ pub fn remember_programs(machine: &Machine) {
     let _ = PROGRAMS.set(Arc::clone(machine.program_cache()));
 }
 
-/// If compiled programs cannot be stored on disk, prints the reason.
+/// Prints the reason if compiled programs could not be stored on disk.
 pub fn note_programs() {
     if let Some(trouble) = PROGRAMS.get().and_then(|programs| programs.trouble()) {
         note(&format!("note: compiled programs are not kept: {trouble}; set LAPIDARY_CACHE_DIR to another folder"));
@@ -102,23 +103,23 @@ impl From<DTypeFlag> for DType {
     }
 }
 
-/// Parses a size in bytes such as `1000`, `512M` or `2G`.
+/// Parses a number of bytes such as `1000`, `512M` or `2G`.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     Settings::parse_bytes(text).map_err(str::to_owned)
 }
 
-/// Parses a whole number.
+/// Parses a whole number, which may be zero.
 pub fn parse_whole(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("a whole number from 0 to {} is needed", usize::MAX))
 }
 
-/// Parses a whole number that is at least 1.
+/// Parses a whole number, which must be at least 1.
 pub fn parse_positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a positive number is needed".to_owned())
 }
 
-/// Number of columns of a panel, from the option or else from the environment variable. `None` leaves the number to the
-/// library.
+/// Number of columns of a panel: the value of the option, else that of `LAPIDARY_NB`. With `None` the library chooses the number of
+/// columns.
 pub fn panels(flag: Option<usize>) -> Result<Option<usize>> {
     Ok(flag.or(Settings::from_env()?.nb))
 }
@@ -137,13 +138,13 @@ pub fn check_dtype(machine: &Machine, dtype: DType, advice: &str) -> Result<()> 
     Err(Failure::usage(format!("{} has no double precision; {advice}", names.join(", "))))
 }
 
-/// The names and descriptions of devices as text.
+/// The names and descriptions of devices, joined to one text.
 pub fn names<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> String {
     let name = |d: &DeviceFacts| format!("{} ({})", d.name, d.description);
     devices.map(name).collect::<Vec<_>>().join(" + ")
 }
 
-/// The values as text.
+/// Converts each value to text.
 fn texts<V: ToString>(values: &[V]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }
@@ -161,7 +162,7 @@ pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> Value {
     devices.map(device).collect()
 }
 
-/// The number of hardware threads, and the environment variables that limit the threads of other libraries, as JSON.
+/// The number of hardware threads, and the environment variables that limit the number of threads of other libraries, as JSON.
 pub fn threads() -> Value {
     let mut threads = serde_json::Map::new();
     let hardware = std::thread::available_parallelism().map(usize::from).ok();

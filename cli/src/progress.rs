@@ -1,4 +1,4 @@
-//! Shows the progress of long work: a bar on a terminal, plain lines elsewhere.
+//! Shows the progress of long work: a bar if standard error is a terminal, else plain lines.
 //!
 //! Progress goes to standard error, so that results on standard output can be piped.
 
@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::{note, out};
 
-/// A progress display, which counts the completed steps. The steps may take different times.
+/// A progress display, which counts the completed steps. Different steps may take different times.
 pub struct Progress {
     bar: Option<ProgressBar>,
 }

@@ -14,7 +14,7 @@ mod figure;
 
 pub use figure::{Figure, number};
 
-/// Lines of the form `label  text`, and the figures as JSON values.
+/// The results of a command: lines of the form `label  text` for users, and figures as JSON values.
 #[derive(Default)]
 pub struct Report {
     lines: Vec<(&'static str, String)>,
@@ -22,7 +22,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a figure to the JSON values. The key contains the unit.
+    /// Adds a figure to the JSON values. If the figure has a unit, its key contains the unit.
     pub fn figure(&mut self, key: &str, value: impl Into<Figure>) -> &mut Self {
         self.figures.insert(key.to_owned(), value.into().0);
         self
@@ -42,29 +42,29 @@ impl Report {
         }
     }
 
-    /// Writes the figures as JSON, if `path` names a file.
+    /// Writes the figures as JSON to `path`, if there is a path.
     pub fn save(self, path: Option<&Path>) -> Result<()> {
         path.map_or(Ok(()), |path| save_json(path, &Value::Object(self.figures)))
     }
 }
 
-/// The first error that a write to standard output returned.
+/// The error of the first write to standard output that failed.
 static UNPRINTED: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Whether standard output receives a requested file, as with `--json -`.
+/// Whether standard output is reserved for a file that the user requested, as with `--json -`.
 static RESERVED: AtomicBool = AtomicBool::new(false);
 
-/// Reserves standard output for a file. From now on [`out`] prints to standard error.
+/// Reserves standard output for a file. After this call [`out`] prints to standard error.
 pub fn reserve_stdout() {
     RESERVED.store(true, Ordering::Relaxed);
 }
 
-/// Prints a line of results. [`printed`] reports an error of the write after the work is done.
+/// Prints a line of results. If the write fails, [`printed`] returns the error at the end of the program.
 pub fn out(line: &str) {
     if RESERVED.load(Ordering::Relaxed) { note(line) } else { to_stdout(|stdout| writeln!(stdout, "{line}")) }
 }
 
-/// Writes to standard output. [`printed`] reports an error of the write after the work is done.
+/// Writes to standard output. If the write fails, [`printed`] returns the error at the end of the program.
 pub fn to_stdout(fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let mut stdout = std::io::stdout().lock();
     if let Err(error) = fill(&mut stdout).and_then(|()| stdout.flush()) {
@@ -72,12 +72,12 @@ pub fn to_stdout(fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     }
 }
 
-/// Prints a message to standard error. An error of this write is ignored, since a message is no result.
+/// Prints a message to standard error. If the write fails, the error is ignored, since a message is no result.
 pub fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Returns the first error of a write to standard output. A closed pipe, as with `| head`, is no failure.
+/// Returns the error of the first write to standard output that failed. A closed pipe, as with `| head`, is no failure.
 pub fn printed() -> Result<()> {
     match UNPRINTED.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::write(Path::new("standard output"), error)),
@@ -85,25 +85,25 @@ pub fn printed() -> Result<()> {
     }
 }
 
-/// Writes a complete JSON file or none.
+/// Writes a JSON file completely or not at all.
 pub fn save_json(path: &Path, value: &Value) -> Result<()> {
     atomic::write(path, |out| writeln!(out, "{value:#}"))
 }
 
-/// A number with `decimals` digits after the decimal point. A number whose first `decimals` digits would all be zeros is
-/// written in scientific notation.
+/// Formats a number with `decimals` digits after the decimal point. A number for which all these digits would be zeros is written
+/// in scientific notation.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let least = 1e-4_f64.max(1.0 / 10.0_f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX)));
     let readable = value == 0.0 || !value.is_finite() || (least..1e16).contains(&value.abs());
     if readable { format!("{value:.decimals$}") } else { format!("{value:.decimals$e}") }
 }
 
-/// A count with its noun, such as `1 device` or `2 devices`.
+/// Formats a count with its noun, such as `1 device` or `2 devices`.
 pub fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A duration as text, in seconds, milliseconds or microseconds.
+/// Formats a duration in seconds, milliseconds or microseconds.
 pub fn seconds(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.1} s"),

@@ -1,19 +1,19 @@
 //! Measures the errors of results by the residuals of `docs/numerics.md`. The residuals are computed on the host in double
-//! precision, without the routines under test.
+//! precision, and not by the routines under test.
 
 use lapidary::{Diag, Equilibration, Op, Scalar, Side, Uplo};
 
 use crate::accuracy::Reference;
 use crate::dense::{Dense, largest};
 
-/// Threshold of bound 8, the residual of a factorisation or a solution.
+/// Largest accepted residual of a factorisation or a solution (bound 8).
 pub const LU_THRESHOLD: f64 = 30.0;
-/// Threshold of bound 9, the residual of Linpack.
+/// Largest accepted residual of Linpack (bound 9).
 pub const HPL_THRESHOLD: f64 = 16.0;
-/// Threshold of bounds 1 and 7, whose residuals are divided by the bound.
+/// Largest accepted ratio of a residual to bound 1 or bound 7.
 pub const RATIO_THRESHOLD: f64 = 1.0;
 
-/// ε = 2u of the element type.
+/// The ε of the element type, which is 2u.
 pub fn epsilon<T: Scalar>() -> f64 {
     2.0 * T::UNIT_ROUNDOFF
 }
@@ -22,10 +22,10 @@ fn sum_abs(values: &[f64]) -> f64 {
     values.iter().map(|value| value.abs()).sum()
 }
 
-/// The error divided by the scale. An error of zero gives 0 even for a scale of zero. A larger error over a scale of zero is
-/// infinite.
+/// Divides an error by its scale. If the error is zero, the ratio is 0 even if the scale is zero. If only the scale is zero, the
+/// ratio is infinite.
 fn ratio(error: f64, scale: f64) -> f64 {
-    // If the scale overflows, the ratio does not measure the result.
+    // If the scale overflows, the ratio shows nothing about the result.
     if !scale.is_finite() {
         return f64::NAN;
     }
@@ -40,7 +40,7 @@ pub fn solution<T: Scalar>(a: &Dense<T>, x: &Dense<T>, b: &Dense<T>) -> f64 {
     }
 }
 
-/// A random vector with elements between 0.5 and 1.5.
+/// Draws a vector with random elements between 0.5 and 1.5.
 fn probe(len: usize) -> Vec<f64> {
     let mut rng = fastrand::Rng::with_seed(len as u64);
     (0..len).map(|_| 0.5 + rng.f64()).collect()
@@ -52,13 +52,13 @@ fn worst(left: &[f64], right: &[f64], bound: &[f64]) -> f64 {
     largest(&each.collect::<Vec<_>>())
 }
 
-/// Bound of the relative rounding error of the checksum itself, for sums of `terms` terms.
+/// Bound of the relative rounding error with which the checksum itself is computed, for sums of `terms` terms.
 fn own_rounding(terms: usize) -> f64 {
     2.0 * (terms + 3) as f64 * f64::UNIT_ROUNDOFF
 }
 
-/// Bound 6 for C = op(A)·op(B): compares C·t with op(A)·(op(B)·t) for a random vector t. The result is the largest difference
-/// divided by the difference that bound 1 allows, so its limit is 1.
+/// Bound 6 for C = op(A)·op(B): compares C·t with op(A)·(op(B)·t) for a random vector t. The function returns the largest
+/// difference divided by the difference that bound 1 allows, so that the limit is 1.
 pub fn product<T: Scalar>((op_a, a): (Op, &Dense<T>), (op_b, b): (Op, &Dense<T>), c: &Dense<T>) -> f64 {
     let plain = |_, _, value: f64| value;
     let abs = |_, _, value: f64| value.abs();
@@ -95,10 +95,10 @@ impl Triangle {
     }
 }
 
-/// Bound 7 for op(A)·X = B or X·op(A) = B: multiplies both sides by a random vector. The result is the largest difference
-/// divided by the difference that the bound allows, so its limit is 1.
+/// Bound 7 for op(A)·X = B or X·op(A) = B: multiplies both sides of the equation by a random vector. The function returns the
+/// largest difference divided by the difference that the bound allows, so that the limit is 1.
 pub fn triangular<T: Scalar>(how: Triangle, a: &Dense<T>, x: &Dense<T>, b: &Dense<T>) -> f64 {
-    // X·op(A) = B is the same as op(A)ᵀ·Xᵀ = Bᵀ.
+    // The equation X·op(A) = B is equivalent to op(A)ᵀ·Xᵀ = Bᵀ.
     let (op, across) = if how.side == Side::Left { (how.op, Op::NoTrans) } else { (how.op.flip(), Op::Trans) };
     let plain = |_, _, value: f64| value;
     let abs = |_, _, value: f64| value.abs();
@@ -111,9 +111,9 @@ pub fn triangular<T: Scalar>(how: Triangle, a: &Dense<T>, x: &Dense<T>, b: &Dens
     worst(&a.times(op, &xt, |i, j, value| how.weigh(i, j, value)), &bt, &bound)
 }
 
-/// LAPACK's dget01 along a random vector t: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε), computed in O(n²) operations. The result never
-/// exceeds dget01. `ipiv` counts rows from 0. The result is infinite if a row index is out of range, or if an |l_ij| above 1
-/// shows a wrong pivot.
+/// LAPACK's dget01 along a random vector t: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε), computed in O(n²) operations. The residual along
+/// one vector never exceeds that of dget01. `ipiv` counts rows from 0. The function returns infinity if a row index is out of
+/// range, or if an |l_ij| above 1 shows a wrong pivot.
 pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f64 {
     let (m, n) = (a.rows(), a.cols());
     let t = probe(n);
@@ -133,7 +133,8 @@ pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f6
     ratio(sum_abs(&r), n as f64 * a.norm_one() * sum_abs(&t) * epsilon::<T>())
 }
 
-/// Number of elements of `moved` that are not those of A with row i exchanged with row `ipiv[i]`, for each i in order.
+/// Exchanges row i of A with row `ipiv[i]`, for each i in order. Returns the number of elements in which the result differs from
+/// `moved`.
 pub fn exchanges<T: Scalar>(a: &Dense<T>, ipiv: &[i32], moved: &Dense<T>) -> f64 {
     let mut rows: Vec<usize> = (0..a.rows()).collect();
     for (i, &p) in ipiv.iter().enumerate() {
@@ -143,7 +144,7 @@ pub fn exchanges<T: Scalar>(a: &Dense<T>, ipiv: &[i32], moved: &Dense<T>) -> f64
     columns.map(|(from, to)| rows.iter().zip(to).filter(|&(&row, element)| from[row] != *element).count()).sum::<usize>() as f64
 }
 
-/// L·v, where L is the unit lower trapezoid in `lu`.
+/// The product L·v, where L is the unit lower trapezoid in `lu`.
 fn lower_times<T: Scalar>(lu: &Dense<T>, v: &[f64]) -> Vec<f64> {
     let mut padded = v.to_vec();
     padded.resize(lu.cols(), 0.0);

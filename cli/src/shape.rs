@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::options::{panels, parse_positive, parse_whole};
 use crate::residual::Triangle;
 
-/// Parser of a routine's name.
+/// Parser of the option value that names a routine.
 fn parse_routine() -> impl TypedValueParser<Value = Routine> {
     let values = Routine::ALL.map(|routine| PossibleValue::new(routine.name()).help(routine.description().formula));
     PossibleValuesParser::new(values).map(|name| Routine::named(&name).expect("only these names are accepted"))
@@ -35,13 +35,13 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Names and values of the sizes that the routine uses.
+    /// Names and values of those sizes that the routine uses.
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
         let all = [("m", self.m), ("n", self.n), ("k", self.k), ("nrhs", self.nrhs)];
         named(self.routine.description().sizes, all)
     }
 
-    /// Names and values of the flags that the routine uses.
+    /// Names and values of those flags that the routine uses.
     pub fn flags(&self) -> Vec<(&'static str, String)> {
         let Triangle { side, uplo, op, diag } = self.a;
         let all = [
@@ -68,7 +68,7 @@ impl Shape {
         })
     }
 
-    /// Order of the triangular matrix of a trsm.
+    /// Order of the triangular matrix in a call of trsm.
     pub fn triangle_order(&self) -> usize {
         if self.a.side == Side::Left { self.m } else { self.n }
     }
@@ -148,13 +148,13 @@ impl ShapeOptions {
         self.routine.expect("the command line requires it")
     }
 
-    /// Number of columns of a panel, from `--nb` or else from `LAPIDARY_NB`. `None` leaves the number to the library.
+    /// Number of columns of a panel, from `--nb` or else from `LAPIDARY_NB`. With `None` the library chooses the number of columns.
     pub fn nb(&self) -> Result<Option<usize>> {
         panels(self.nb)
     }
 
-    /// The calls that the lists of sizes describe: call i takes element i of each list. A list of one size applies to all
-    /// calls.
+    /// The calls that the lists of sizes describe: call i has element i of each list as its sizes. A list of one size applies to
+    /// all calls.
     pub fn shapes(&self) -> Result<Vec<Shape>> {
         self.check_flags()?;
         let lists = [("m", &self.m), ("n", &self.n), ("k", &self.k), ("nrhs", &self.nrhs)];
@@ -165,14 +165,14 @@ impl ShapeOptions {
             return Err(Failure::usage(message));
         }
         let shapes: Vec<Shape> = (0..count).map(|i| self.shape(i)).collect();
-        // It is enough to check the given sizes, since a default size is 0 only if it equals a given size.
+        // The function checks only the given sizes, since a default size is 0 only if it equals a given size that is 0.
         match lists.iter().find(|(_, list)| list.contains(&0)) {
             Some((name, _)) => Err(Failure::usage(format!("--{name} is 0, there is nothing to do: give 1 or more"))),
             None => Ok(shapes),
         }
     }
 
-    /// Refuses a flag that the routine would ignore.
+    /// Refuses an option for a size or flag that the routine would ignore.
     fn check_flags(&self) -> Result<()> {
         let shape = self.shape(0);
         let (sizes, flags) = (shape.sizes().into_iter(), shape.flags().into_iter());

@@ -11,16 +11,16 @@ use crate::failure::Result;
 use crate::memory;
 use crate::progress::Progress;
 
-/// Number of operations from which on a progress bar is shown.
+/// Number of floating-point operations above which the program shows a progress bar.
 const LONG: f64 = 1e10;
 
-/// The system A·X = B as it was read, and the scales with which it is solved.
+/// The system A·X = B as it was read from files, and the scales with which it is solved.
 pub struct System<S> {
     /// The matrix A.
     pub a: Dense<S>,
     /// The right-hand sides B.
     pub b: Dense<S>,
-    /// Powers of two that scale the rows and columns of A.
+    /// Powers of two by which the rows and columns of A are multiplied.
     pub scales: Equilibration,
 }
 
@@ -32,17 +32,17 @@ pub struct Solved<T> {
     pub factor_seconds: f64,
     /// Seconds that the solve and the refinement took.
     pub solve_seconds: f64,
-    /// Seconds that the error measures took.
+    /// Seconds that the computation of the error measures took.
     pub check_seconds: f64,
     /// Number of refinement steps. `None` if refinement was not requested.
     pub refinement_steps: Option<usize>,
-    /// Backward error (bound 8) with respect to the matrices as they were read.
+    /// Backward error (bound 8) with respect to A and B as they were read from files.
     pub backward_error: f64,
     /// Reciprocal condition number of the scaled matrix.
     pub rcond: f64,
     /// Upper bound of the relative error of X (bound 13).
     pub error_bound: f64,
-    /// Rounding of A, B and X to the element type of the computation.
+    /// How many elements of A, B and X were rounded to the element type of the computation.
     pub rounding: [Rounding; 3],
 }
 
@@ -52,7 +52,7 @@ pub enum Outcome<T> {
     Solved(Box<Solved<T>>),
     /// The matrix is singular: a pivot is exactly zero.
     Singular {
-        /// Number of the zero pivot, counted from 1.
+        /// Index of the zero pivot, counted from 1.
         info: usize,
         /// Whether A was rounded to the element type of the computation.
         rounded: bool,
@@ -60,13 +60,13 @@ pub enum Outcome<T> {
 }
 
 impl<S: Scalar> System<S> {
-    /// A system to be solved in the precision of `T`. Computes the scales of A.
+    /// Takes a system that is solved in the precision of `T`, and computes the scales of A.
     pub fn new<T: Scalar>(a: Dense<S>, b: Dense<S>) -> Result<Self> {
         let scales = Equilibration::new(a.view(), T::DTYPE)?;
         Ok(System { a, b, scales })
     }
 
-    /// Equilibrates A, factors it, solves, refines if `refine` is set, and measures the errors.
+    /// Equilibrates A, factors it, solves the system, refines X if `refine` is set, and measures the errors of X.
     pub fn solve<T: Scalar>(&self, machine: &Machine, refine: bool) -> Result<Outcome<T>> {
         let (n, nrhs) = (self.a.rows() as f64, self.b.cols() as f64);
         let progress = (n * n * (n + nrhs) >= LONG).then(|| Progress::new(3));
@@ -135,7 +135,7 @@ impl<S: Scalar> System<S> {
         Ok(Outcome::Solved(Box::new(solved)))
     }
 
-    /// Refuses a system if the copies for its solution exceed the available host memory.
+    /// Fails if the copies of matrices that the solution needs exceed the available host memory.
     fn check_memory<T: Scalar>(&self, refine: bool) -> Result<()> {
         let (a, x) = ((self.a.rows(), self.a.cols()), (self.b.rows(), self.b.cols()));
         let copies = match (refine, self.is_stored::<T>()) {
@@ -146,7 +146,7 @@ impl<S: Scalar> System<S> {
         memory::check_matrices::<T>("the copy of A that is factored, with X,", copies)
     }
 
-    /// A itself, if the factored matrix is an unscaled copy of it in the same precision.
+    /// Returns A itself, if the factorisation starts from the elements of A without scaling and in their own precision.
     fn stored<T: Scalar>(&self) -> Option<&Dense<T>> {
         (&self.a as &dyn Any).downcast_ref().filter(|_| !self.scales.is_needed())
     }
@@ -156,16 +156,16 @@ impl<S: Scalar> System<S> {
     }
 }
 
-/// Refines a copy of X. Returns the copy and the number of refinement steps.
+/// Refines a copy of X. Returns this copy and the number of refinement steps.
 fn refined<T: Scalar>(lu: &Lu<'_, T>, a: &Dense<T>, b: &Dense<T>, x: &Dense<T>) -> Result<(Dense<T>, usize)> {
     let mut refined = x.to_col_major()?;
     let steps = lu.refine(a.view(), b.view(), refined.view_mut())?.steps;
     Ok((refined, steps))
 }
 
-/// Combines the plain and the refined solution. Refinement reduces the residual of the system as it was rounded, but the check
-/// measures the system as it was read. A column whose backward error became larger by refinement is replaced by the plain
-/// column. The last value says whether any refined column is kept.
+/// Combines the plain solution and the refined solution. Refinement reduces the residual of the system after its elements were
+/// rounded to type `T`, but the check measures the system as it was read. If refinement has made the backward error of a column
+/// larger, the plain column is kept. The last returned value states whether any refined column is kept.
 fn better<S: Scalar, T: Scalar>(
     reference: &Reference<'_, S>,
     (plain, rounding_of_plain): (Dense<T>, Rounding),
@@ -195,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// A random system of small integers with a known solution. In half of the systems the last row nearly depends on the other
-    /// rows. In half of the systems the rows and columns are multiplied by powers of two.
+    /// A random system of small integers with a known solution. In half of the systems the last row is nearly a combination of all
+    /// other rows. In half of the systems the rows and columns are multiplied by powers of two.
     fn known(rng: &mut fastrand::Rng, nrhs: usize) -> (Dense<f64>, Dense<f64>, Vec<f64>) {
         let n = rng.usize(2..14);
         let mut integer = |most: i32| f64::from(rng.i32(-most..=most));
@@ -218,7 +218,7 @@ mod tests {
         (Dense::from_vec(a, n, n, Layout::ColMajor), b, x)
     }
 
-    /// The largest error of a column, divided by the largest element of the column.
+    /// The largest error of a column, divided by the largest element of this column, over all columns.
     fn error<T: Scalar>(x: &Dense<T>, exact: &[f64]) -> f64 {
         let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, value| most.max(value.abs()));
         let columns = x.data().chunks(x.rows()).zip(exact.chunks(x.rows()));
@@ -236,12 +236,12 @@ mod tests {
             let (a, b, exact) = known(&mut fastrand::Rng::with_seed(seed), 1 + seed as usize % 6);
             let system = System::new::<T>(a, b).unwrap();
             let Outcome::Solved(found) = system.solve::<T>(&machine, refine).unwrap() else { continue };
-            // A solution that overflows in f32 has no correct digits.
+            // The test cannot judge a solution that overflows in f32, since it has no correct digits.
             if !found.x.data().iter().all(|x| x.is_finite()) || exact.iter().any(|x| x.abs() > 1e30) {
                 continue;
             }
             let (error, bound) = (error(&found.x, &exact), found.error_bound);
-            // A bound of 1 claims nothing about the error.
+            // An error bound of 1 claims nothing about the error.
             assert!(
                 error <= bound || bound == 1.0,
                 "seed {seed}: error {error:e}, at most {bound:e} claimed, rcond {:e}",

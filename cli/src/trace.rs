@@ -14,9 +14,9 @@ use crate::report::{note, save_json};
 /// A command on a timeline, drawn as a bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Index of the device. The viewer shows a device as a process.
+    /// Index of the device, which the viewer shows as a process.
     pub device: usize,
-    /// Name of the queue. The viewer shows a queue as a thread.
+    /// Name of the queue, which the viewer shows as a thread.
     pub queue: String,
     /// Name of the command.
     pub label: String,
@@ -26,7 +26,7 @@ pub struct Event {
     pub end: f64,
 }
 
-/// The events as a JSON document in Chrome's trace format, with times in microseconds.
+/// Converts events to a JSON document in Chrome's trace format, with times in microseconds.
 pub fn chrome(events: &[Event]) -> Value {
     let queues: BTreeSet<(usize, &str)> = events.iter().map(|e| (e.device, e.queue.as_str())).collect();
     let queues: Vec<_> = queues.into_iter().collect();
@@ -52,12 +52,12 @@ pub fn check_path(path: &Path) -> Result<()> {
     }
 }
 
-/// Numbers of compiled programs that were found in the cache, compiled anew, or rejected as damaged.
+/// The counts of a program cache as JSON: programs that were found, compiled anew, or rejected as damaged.
 pub fn cache_counts(CacheCounts { hits, misses, rejected }: CacheCounts) -> Value {
     json!({ "hits": hits, "misses": misses, "rejected": rejected })
 }
 
-/// Writes the trace of a run: a picture if the file name ends in `.svg`, else a JSON document for the viewer.
+/// Writes the trace of a run of the machine: a picture if the file name ends in `.svg`, else a JSON document for the viewer.
 pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) -> Result<()> {
     if run.is_empty() {
         note("lapidary: --trace has nothing to draw: the call was one kernel on the caller's thread; take a larger size");

@@ -1,25 +1,26 @@
-//! All thresholds of the suite. Each threshold is a function that cites its source.
+//! All thresholds of the suite. Each threshold is a function that names its source.
 //!
-//! `docs/numerics.md` contains the text of the bounds, the symbols and the literature. A number of a bound here is its
-//! number on that page. `u` is the unit roundoff, `ε = 2u`, and `η` is the smallest subnormal number.
+//! `docs/numerics.md` contains the text of the bounds, the symbols and the literature. The bounds have the numbers of
+//! `docs/numerics.md`. `u` is the unit roundoff, `ε = 2u`, and `η` is the smallest subnormal number.
 
 use std::fmt;
 
 use lapidary_core::Scalar;
 
-/// A limit and its source.
+/// A limit for a ratio that a check computes, with the number and the name of the bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// Number of the bound in `docs/numerics.md`.
     pub number: u32,
     /// Name of the bound.
     pub name: &'static str,
-    /// The largest ratio that passes.
+    /// The largest ratio with which a check passes.
     pub limit: f64,
 }
 
 impl Bound {
-    /// Twice the bound: two results that each keep the bound differ by at most this multiple of the mean of their scales.
+    /// Twice this bound. If two results both satisfy this bound, they differ by at most twice the bound times the mean of their
+    /// scales.
     #[must_use]
     pub fn twice(self) -> Self {
         Bound { limit: 2.0 * self.limit, ..self }
@@ -38,13 +39,13 @@ pub(crate) fn real(size: usize) -> f64 {
     size as f64
 }
 
-/// The distance between one and the next larger number, `ε = 2u`.
+/// The distance between one and the next larger number of the type, `ε = 2u`.
 #[must_use]
 pub fn epsilon<T: Scalar>() -> f64 {
     2.0 * T::UNIT_ROUNDOFF
 }
 
-/// The smallest positive number of the type, `η`, which is subnormal.
+/// The smallest positive number of the type, which is subnormal: `η`.
 #[must_use]
 pub fn eta<T: Scalar>() -> f64 {
     T::MIN_POSITIVE * epsilon::<T>()
@@ -56,13 +57,13 @@ pub fn gemm_componentwise<T: Scalar>(k: usize) -> Bound {
     Bound { number: 1, name: "componentwise", limit: 2.0 * real(k + 3) * T::UNIT_ROUNDOFF }
 }
 
-/// Limit of the exponent with which the worst ratio of bound 1 grows with k.
+/// Limit of the exponent with which the worst ratio of bound 1 may grow with k.
 #[must_use]
 pub fn gemm_growth() -> Bound {
     Bound { number: 1, name: "growth with k", limit: 1.0 }
 }
 
-/// The error that bound 1 allows in addition where results are subnormal: `2·(k+3)·max(1, |α|)·smallest`.
+/// The additional error that bound 1 allows if results are subnormal: `2·(k+3)·max(1, |α|)·smallest`.
 /// [`smallest`](crate::Subject::smallest) is `η` unless the device flushes subnormal numbers to zero.
 #[must_use]
 pub fn underflow(k: usize, alpha: f64, smallest: f64) -> f64 {
@@ -76,33 +77,34 @@ pub fn gemm_normwise<T: Scalar>() -> Bound {
     Bound { number: 2, name: "norm-wise", limit: 3.0 * T::UNIT_ROUNDOFF }
 }
 
-/// The denominator of bound 2, from `product = |α|·‖A‖_F·‖B‖_F` and `old = |β|·‖C₀‖_F`.
+/// The denominator of bound 2, computed from `product = |α|·‖A‖_F·‖B‖_F` and `old = |β|·‖C₀‖_F`.
 #[must_use]
 pub fn gemm_normwise_scale(k: usize, product: f64, old: f64) -> f64 {
     real(k + 2).sqrt() * product + 2.0 * old
 }
 
-/// The largest multiple of `|α||A||B| + |β||C₀|` that passes Netlib's test programs.
+/// The largest multiple of `|α||A||B| + |β||C₀|` with which Netlib's test programs pass a product.
 #[must_use]
 pub fn netlib_gemm<T: Scalar>() -> Bound {
     Bound { number: 3, name: "Netlib dblat3", limit: 16.0 * epsilon::<T>() }
 }
 
-/// Limit of the relative error of the precision oracle: `1e-10`, or bound 1 where it is larger.
+/// Bound 4: the limit of the relative error of a product that tests the precision. The limit is `1e-10`, or bound 1 if bound 1 is
+/// larger.
 #[must_use]
 pub fn precision<T: Scalar>(k: usize) -> Bound {
     let limit = gemm_componentwise::<T>(k).limit.max(1e-10);
     Bound { number: 4, name: "precision oracle", limit }
 }
 
-/// Limit of cases with exact integers, which have no rounding errors.
+/// Bound 5: cases with exact integers have no rounding errors, so that the limit is zero.
 #[must_use]
 pub fn exact() -> Bound {
     Bound { number: 5, name: "exact integers", limit: 0.0 }
 }
 
-/// Limit of the checksum of a product, element by element: bound 1 with one more rounding, since the result is multiplied
-/// by the test vector.
+/// Bound 6 for the checksum of a product, element by element. The limit is that of bound 1 with one more rounding, since the result
+/// C is multiplied by a vector.
 #[must_use]
 pub fn checksum<T: Scalar>(k: usize) -> Bound {
     Bound { number: 6, name: "checksum", limit: 2.0 * real(k + 4) * T::UNIT_ROUNDOFF }
@@ -114,7 +116,7 @@ pub fn trsm_substitution<T: Scalar>(n: usize) -> Bound {
     Bound { number: 7, name: "substitution", limit: 2.0 * real(n + 3) * T::UNIT_ROUNDOFF }
 }
 
-/// `‖op(A)·X̂ − α·B‖ ≤ 10·n·u·‖A‖·‖X̂‖` on well-scaled triangles.
+/// `‖op(A)·X̂ − α·B‖ ≤ 10·n·u·‖A‖·‖X̂‖` for well-scaled triangular matrices.
 #[must_use]
 pub fn trsm_inverted<T: Scalar>(n: usize) -> Bound {
     Bound { number: 7, name: "inverted blocks", limit: 10.0 * real(n) * T::UNIT_ROUNDOFF }

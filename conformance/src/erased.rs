@@ -1,4 +1,4 @@
-//! A subject behind a pointer, so that the properties are compiled for one type and not once for each subject.
+//! A subject behind a pointer, so that the properties are compiled for one type and not once for each type of subject.
 #![allow(unsafe_code, reason = "arguments of a type that is known by its dtype")]
 
 use std::mem::ManuallyDrop;
@@ -43,7 +43,7 @@ pub trait Erased: Sync {
     fn double(&self, call: Call<'_, f64>) -> Result<usize>;
 }
 
-/// The value of a routine: nothing, or `info`. Both are passed as a number.
+/// The return value of a routine, which converts to the number `info` and back.
 trait Outcome {
     fn to_info(self) -> usize;
     fn from_info(info: usize) -> Self;
@@ -87,10 +87,12 @@ macro_rules! define_call {
 for_routines! { define_call!() }
 
 impl<'a, T: Scalar> Call<'a, T> {
-    /// Returns the call with the type `U` in place of `T`. `T` and `U` must be the same type.
+    /// Returns the call with the type `U` in place of `T`. The function panics unless `T` and `U` have the same dtype.
     fn typed<U: Scalar>(self) -> Call<'a, U> {
         assert_eq!(T::DTYPE, U::DTYPE, "both are one type");
-        // SAFETY: `Scalar` is sealed and each scalar type has its own dtype, so that equal dtypes mean equal types.
+        // SAFETY: the assertion above shows that `T` and `U` have the same dtype. The trait `Scalar` is sealed, and each scalar
+        // type has its own dtype, so that `T` and `U` are the same type and the copy has the type of the original. `ManuallyDrop`
+        // keeps the original from being dropped a second time.
         unsafe { std::mem::transmute_copy(&ManuallyDrop::new(self)) }
     }
 }
@@ -128,7 +130,7 @@ impl<S: Subject> Erased for S {
     }
 }
 
-/// Calls the routine of the subject in the precision of the arguments.
+/// Calls the routine that `call` names, in the precision of its arguments, and returns `info`.
 fn run<T: Scalar>(subject: &AnySubject, call: Call<'_, T>) -> Result<usize> {
     if T::DTYPE == DType::F32 { subject.single(call.typed()) } else { subject.double(call.typed()) }
 }

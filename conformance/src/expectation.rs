@@ -1,8 +1,8 @@
-//! Known failures of devices and drivers, as data: `conformance/expectations.toml`.
+//! Known failures of devices and drivers, which the file `conformance/expectations.toml` lists.
 //!
-//! An entry names trials that are known to fail on certain devices for one reason. If a trial of an entry passes, the run
-//! counts as failed, so that entries do not outlive their reasons. If a trial of an entry fails in a check that the entry
-//! does not name, the run counts as failed too.
+//! An entry names trials that are known to fail on certain devices for one reason. If a trial that an entry names passes, the run
+//! counts as failed, so that the entry is removed once its reason has gone. If a trial that an entry names fails in a check that
+//! the entry does not name, the run counts as failed too.
 
 use serde::Deserialize;
 use wildmatch::WildMatch;
@@ -10,28 +10,29 @@ use wildmatch::WildMatch;
 use crate::Failure;
 use crate::report::{Identity, Verdict};
 
-/// One entry: a known failure.
+/// One entry of `expectations.toml`: a known failure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
     /// Pattern of the names of the trials, for example `f32::*::keeps_subnormals`. `*` stands for any text and `?` for any
     /// character.
     pub pattern: String,
-    /// Patterns of the devices that are known to fail. Each pattern is compared with the model, and with model, driver and
-    /// interface together.
+    /// Patterns of the devices that are known to fail. A pattern must match the model alone, or the text of model, driver and
+    /// interface.
     pub devices: Vec<String>,
-    /// The first driver version that fails. `None` means that all versions before `before` fail.
+    /// The first driver version that fails. `None` sets no lower limit: all versions below `before` fail.
     pub from: Option<String>,
-    /// The first driver version that no longer fails. `None` means that all versions from `from` on fail.
+    /// The first driver version that no longer fails. `None` sets no upper limit: all versions from `from` on fail.
     pub before: Option<String>,
-    /// Whether the entry is only about devices that flush subnormal numbers, as two products show.
+    /// Whether the entry applies only to devices that flush subnormal numbers. The suite tests with two products whether a device
+    /// does.
     #[serde(default)]
     pub flushes: bool,
-    /// The checks that fail, under the names that failures give.
+    /// Names of the checks that are known to fail.
     pub checks: Vec<String>,
     /// Reason of the known failure.
     pub reason: String,
-    /// Link to the place where the failure is reported or decided.
+    /// Link to the bug report or the decision about the known failure.
     pub link: String,
 }
 
@@ -45,7 +46,7 @@ struct File {
 /// The entries of `expectations.toml`.
 ///
 /// # Panics
-/// The function never panics, since a test reads the file.
+/// `known` never panics: a test shows that the file can be read.
 #[must_use]
 pub fn known() -> Vec<Expectation> {
     read(include_str!("../expectations.toml")).expect("the file is right")
@@ -54,13 +55,13 @@ pub fn known() -> Vec<Expectation> {
 /// Reads entries from TOML text.
 ///
 /// # Errors
-/// The text is not TOML, or it has unknown fields or lacks fields.
+/// The text is not TOML, or an entry has an unknown field or lacks a field.
 pub fn read(text: &str) -> Result<Vec<Expectation>, String> {
     toml::from_str(text).map(|file: File| file.expectation).map_err(|error| error.to_string())
 }
 
 impl Expectation {
-    /// Whether the entry is about this subject, which flushes subnormal numbers or not.
+    /// Whether the entry applies to `subject`. `flushes` states whether this subject flushes subnormal numbers.
     #[must_use]
     pub fn is_about(&self, subject: &Identity, flushes: bool) -> bool {
         let Identity { device, driver, api, .. } = subject;
@@ -72,23 +73,23 @@ impl Expectation {
         is_named && is_in_range && (flushes || !self.flushes)
     }
 
-    /// Whether the entry is about the trial with this name.
+    /// Whether the entry applies to the trial that is called `trial`.
     #[must_use]
     pub fn covers(&self, trial: &str) -> bool {
         WildMatch::new(&self.pattern).matches(trial)
     }
 }
 
-/// The version in the description of a driver: the first number with dots, as `25.0.7` in `Mesa 25.0.7-2 (git)`. The
-/// description of an OpenCL device gives the versions of its platform and of the standard first; that of the driver stands
-/// after the last semicolon. A description without a version counts as lower than every version.
+/// The version in the description of a driver: the first number with dots, as `25.0.7` in `Mesa 25.0.7-2 (git)`. The description of
+/// an OpenCL device gives the versions of its platform and of the standard first; the version of the driver stands after the last
+/// semicolon. If a description contains no version, its version counts as lower than all others.
 fn version(text: &str) -> Vec<u64> {
     let numbers = text.rsplit("; ").next().unwrap_or_default().split(|c: char| !c.is_ascii_digit() && c != '.');
     let first = numbers.map(|number| number.trim_matches('.')).find(|number| number.contains('.'));
     first.unwrap_or_default().split('.').filter_map(|part| part.parse().ok()).collect()
 }
 
-/// Returns the verdict of a trial, and the reason of the entry that decided it. `expectations` are the entries about the
+/// Returns the verdict of a trial, and the reason that the deciding entry gives. `expectations` are the entries that apply to the
 /// subject.
 #[must_use]
 pub fn judge(expectations: &[Expectation], trial: &str, outcome: Result<(), &Failure>) -> (Verdict, String) {
@@ -159,7 +160,7 @@ link = "https://example.org/1"
         assert!(!entries()[0].is_about(&other, true));
     }
 
-    /// Descriptions of an H100, of PoCL and of rusticl, as OpenCL returns them.
+    /// The driver descriptions of an H100, of PoCL and of rusticl, as OpenCL returns them.
     #[test]
     fn the_version_of_an_opencl_device_is_that_of_its_driver() {
         let told = [
@@ -181,7 +182,8 @@ link = "https://example.org/1"
         assert!(entry.is_about(&device("1.9"), true) && !entry.is_about(&device("1.9"), false));
     }
 
-    /// OpenCL and Vulkan allow a device to flush subnormal numbers in single precision. No other interface allows it.
+    /// OpenCL and Vulkan allow a device to flush subnormal numbers in single precision. No other interface of this test allows a
+    /// device to flush them.
     #[test]
     fn flushing_is_excused_on_graphics_interfaces_in_single_precision_alone() {
         let excused = |device: &str, driver: &str, api: &str, trial: &str| {

@@ -8,7 +8,7 @@ use crate::bounds::Bound;
 use crate::cases::Case;
 use crate::report::FailureReport;
 
-/// A check that the subject did not pass, with the evidence.
+/// A check that the subject did not pass, with the evidence for the failure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// Name of the check, for example `gemm: componentwise`.
@@ -17,11 +17,11 @@ pub struct Failure {
     pub bound: Option<Bound>,
     /// Row and column of the worst element.
     pub at: Option<(usize, usize)>,
-    /// The observed ratio, which is compared with the limit of the bound.
+    /// The ratio that the check computed and compared with the limit of `bound`.
     pub ratio: f64,
     /// Description of the failure.
     pub detail: String,
-    /// The case in which the check failed, if there is one.
+    /// The case in which the check failed. `None` if the check has no case.
     pub case: Option<Box<InCase>>,
     /// Whether a call failed for lack of memory, so that no results were compared.
     pub lacks_memory: bool,
@@ -30,14 +30,14 @@ pub struct Failure {
 /// The case in which a check failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InCase {
-    /// The case in its printed form.
+    /// The case as its `Display` implementation prints it.
     pub text: String,
-    /// Flags of the case, in the same form as in the figures.
+    /// Flags of the case, in the same form as in a `Figure`.
     pub flags: String,
 }
 
 impl Failure {
-    /// Creates the failure of a check without a bound.
+    /// Creates the failure of a check that compares no ratio with a bound.
     pub fn new(check: &'static str, detail: impl fmt::Display) -> Self {
         Failure { check, bound: None, at: None, ratio: f64::NAN, detail: detail.to_string(), case: None, lacks_memory: false }
     }
@@ -78,8 +78,8 @@ impl Failure {
         Failure { detail: format!("{}, after {before}", self.detail), ..self }
     }
 
-    /// Whether a call returned an error, so that no results were compared. Names of checks that a call completes end in `:
-    /// completes`.
+    /// Whether a call returned an error, so that no results were compared. A check that a call returns no error has a name that
+    /// ends in `: completes`.
     #[must_use]
     pub fn is_of_a_call(&self) -> bool {
         self.check.ends_with(": completes")
@@ -91,7 +91,7 @@ impl Failure {
         self.is_of_a_call() || ["suite: no panic", "suite: repeatable", "faults: no panic"].contains(&self.check)
     }
 
-    /// Returns the failure in the form that the report stores.
+    /// Returns the failure in the form in which a report stores it.
     #[must_use]
     pub fn report(&self) -> FailureReport {
         FailureReport {
@@ -115,7 +115,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The largest of several ratios, and the row and column of its element.
+/// The largest of several ratios, with the row and column of the element that has this ratio.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Worst {
     ratio: f64,
@@ -123,7 +123,7 @@ pub struct Worst {
 }
 
 impl Worst {
-    /// Takes another ratio into account. A ratio that is NaN counts as infinity.
+    /// Replaces the largest ratio by `ratio` if `ratio` is larger. A ratio that is NaN counts as infinity.
     pub fn record(&mut self, ratio: f64, at: (usize, usize)) {
         let ratio = if ratio.is_nan() { f64::INFINITY } else { ratio };
         if self.at.is_none() || ratio > self.ratio {
@@ -137,10 +137,10 @@ impl Worst {
         self.ratio
     }
 
-    /// Checks the largest ratio against the bound.
+    /// Compares the largest ratio with the limit of `bound`.
     ///
     /// # Errors
-    /// The largest ratio exceeds the bound. The failure names its row and column.
+    /// The largest ratio exceeds the bound. The failure names the row and column of this ratio.
     pub fn within(self, check: &'static str, bound: Bound) -> Result<(), Failure> {
         match self.at {
             Some(at) if self.ratio > bound.limit => Err(Failure::new(check, "error too large").at(at).exceeds(bound, self.ratio)),
@@ -149,13 +149,13 @@ impl Worst {
     }
 }
 
-/// Returns `error / scale`. Returns zero if the error is zero, even where the scale is zero too.
+/// Returns `error / scale`. If the error is zero, the function returns zero, even if the scale is zero.
 #[must_use]
 pub fn ratio(error: f64, scale: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error / scale }
 }
 
-/// Checks one ratio against a bound.
+/// Compares `ratio` with the limit of `bound`.
 ///
 /// # Errors
 /// The ratio exceeds the bound or is NaN.

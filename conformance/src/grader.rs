@@ -1,4 +1,4 @@
-//! The grader runs a property on a subject and reports the trial.
+//! The grader runs a property on a subject and returns the report of this trial.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::suite::Property;
 use crate::trial::Ledger;
 use crate::{Failure, Scope, Subject, flushes, memory_check};
 
-/// Settings by which the trials of one subject are judged.
+/// The scope of the trials of one subject, and the known failures by which the trials are judged.
 #[derive(Clone, Debug)]
 pub struct Grader {
     scope: Scope,
@@ -21,8 +21,8 @@ pub struct Grader {
 }
 
 impl Grader {
-    /// Creates a grader for one subject. If a known failure depends on flushing, the function calls the subject to find out
-    /// whether it flushes subnormal numbers.
+    /// Creates a grader for one subject. If a known failure applies only to subjects that flush subnormal numbers, the function
+    /// calls the subject to find out whether it flushes them.
     #[must_use]
     pub fn new<S: Subject>(subject: &S, identity: &Identity, scope: Scope, known: &[Expectation]) -> Self {
         let expectations = [about::<S, f32>(subject, identity, known), about::<S, f64>(subject, identity, known)];
@@ -43,17 +43,17 @@ impl Grader {
         why.map_or_else(|| self.grade(subject, property), |why| skipped(property, &why))
     }
 
-    /// Runs the trial of a property on a subject. A panic counts as a failure. The failure names its case if the subject is
-    /// [`Guarded`](crate::Guarded).
+    /// Runs the trial of a property on a subject. A panic during the trial counts as a failure. The failure names the case of the
+    /// panic if the subject is [`Guarded`](crate::Guarded).
     pub fn grade<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
         self.grade_within(subject, property, subject.memory_limit())
     }
 
-    /// Runs a trial on something that need not be a [`Subject`], such as a [`Pair`](crate::properties::agreement::Pair).
+    /// Runs a trial on a subject of any type, such as a [`Pair`](crate::properties::agreement::Pair), which is no [`Subject`].
     /// `memory_limit` is the memory limit of each device, in bytes.
     pub fn grade_within<S>(&self, subject: &S, property: &Property<S>, memory_limit: Option<usize>) -> TrialReport {
         let (start, ledger) = (Instant::now(), Ledger::default());
-        // a panic leaves the ledger consistent, since each figure is recorded in one step
+        // a panic leaves the ledger consistent, since the ledger records each figure in one step
         let outcome = catch_unwind(AssertUnwindSafe(|| property.check(subject, &self.scope, &ledger)));
         let outcome = outcome.unwrap_or_else(|panic| Err(Failure::new("suite: no panic", message(&*panic))));
         let (cases, skipped, figures) = ledger.close();
@@ -64,7 +64,7 @@ impl Grader {
             Ok(()) => skipped,
             Err(failure) if failure.check == memory_check::CHECK => Some(failure.detail.clone()),
             Err(failure) if failure.lacks_memory => too_little_memory(memory_limit),
-            // where memory is lacking elsewhere, such as for a thread, calls end in errors of other kinds
+            // if the host lacks memory for something else than a matrix, such as a thread, calls return errors of other kinds
             Err(failure) if failure.compares_nothing() => memory_check::can_allocate(memory_check::MIN_FREE_BYTES).err(),
             Err(_) => None,
         };
@@ -77,21 +77,20 @@ impl Grader {
     }
 }
 
-/// Returns the report of a trial that is skipped for the reason `why`.
+/// Returns the report of a trial that is skipped. The report gives the reason `why`.
 #[must_use]
 pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
     TrialReport { why: why.to_owned(), ..blank(property) }
 }
 
-/// Why a call may lack memory although the subject has no fault. `None` if memory is sufficient, so that the lack of memory
-/// is a fault of the subject.
+/// Why a call may lack memory although the subject has no fault. `None` if the host has enough memory, so that an error about
+/// memory is a fault of the subject.
 pub(crate) fn too_little_memory(memory_limit: Option<usize>) -> Option<String> {
     let limited = |bytes| format!("too little memory: the limit is {bytes} bytes; raise it to run this trial");
     memory_limit.map(limited).or_else(|| memory_check::can_allocate(memory_check::ASSUMED_BYTES).err())
 }
 
-/// Returns the report of a trial that began and never ended. `detail` tells how the suite noticed that the trial did not
-/// end.
+/// Returns the report of a trial that began but did not end. `detail` describes how the suite noticed that the trial did not end.
 #[must_use]
 pub fn unended<S>(property: &Property<S>, detail: &str) -> TrialReport {
     let failure = Some(Failure::new(ENDS, detail).report());
@@ -114,9 +113,9 @@ fn blank<S>(property: &Property<S>) -> TrialReport {
     }
 }
 
-/// Selects the known failures of a subject. The function tests whether the subject flushes subnormal numbers only if an
-/// entry depends on it, since a call may end the process. If the call fails, the subject counts as one that does not flush,
-/// and its trials report the error.
+/// Selects the entries of `known` that apply to a subject. The function tests whether the subject flushes subnormal numbers only if
+/// an entry depends on flushing, because a call of the subject may end the process. If the call returns an error, the subject
+/// counts as one that does not flush subnormal numbers, and its trials report the error.
 fn about<S: Subject, T: Scalar>(subject: &S, identity: &Identity, known: &[Expectation]) -> Vec<Expectation> {
     let matters = known.iter().any(|entry| entry.flushes && entry.is_about(identity, true));
     let seen = || matters && subject.computes(T::DTYPE) && flushes::<S, T>(subject).unwrap_or(false);

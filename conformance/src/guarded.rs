@@ -1,7 +1,7 @@
-//! A subject whose panics become errors.
+//! A wrapper of a subject, which converts panics to errors.
 //!
-//! A panic that leaves a check would end the trial, and the failing case would be lost. If the panic becomes the error of a
-//! call, the check fails in its case, the case is shrunk, and the run continues.
+//! If a panic of the subject ended a trial, the failing case would be lost. If the call returns an error instead, the check fails,
+//! the suite searches for a simpler failing case, and the run continues.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,13 +19,13 @@ use crate::{Subject, for_routines};
 pub struct Guarded<S>(pub S);
 
 fn guarded<R>(operation: &'static str, call: impl FnOnce() -> Result<R>) -> Result<R> {
-    // a panic can leave only the operands of this call half-written, and no check reads them afterwards
+    // if `call` panics, only its operands can be half-written, and no check reads them afterwards
     let failed =
         |panic: Box<dyn Any + Send>| Error::new(ErrorKind::DeviceFailed, operation, format!("panic: {}", message(&*panic)));
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(failed(panic)))
 }
 
-/// The message of a panic.
+/// The text with which a thread panicked.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())

@@ -1,6 +1,6 @@
 //! Runs the suite under `cargo test`, with one test for each trial.
 //!
-//! The whole test file of a backend, which sets `harness = false` for it in its manifest:
+//! A backend runs the suite by this test file, with `harness = false` for it in the manifest of the backend:
 //!
 //! ```text
 //! fn main() -> std::process::ExitCode {
@@ -8,7 +8,7 @@
 //! }
 //! ```
 //!
-//! `cargo test npu:0::f64::gemm` runs the tests whose names contain this text.
+//! The command `cargo test npu:0::f64::gemm` runs the tests whose names contain `npu:0::f64::gemm`.
 
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
@@ -21,7 +21,8 @@ use crate::report::{TrialReport, Verdict};
 use crate::suite::{Property, properties};
 use crate::{Guarded, Scope, Subject};
 
-/// Runs the tests of each subject under its name. A subject is opened once, when its first test runs.
+/// Runs the tests of several subjects. Each subject is opened once, when its first test runs. The name of a test begins with the
+/// name of its subject.
 pub fn run<S: Subject + Send + 'static, O: Fn() -> S + Send + 'static>(
     subjects: impl IntoIterator<Item = (&'static str, O, Scope)>,
 ) -> ExitCode {
@@ -29,7 +30,7 @@ pub fn run<S: Subject + Send + 'static, O: Fn() -> S + Send + 'static>(
     conclude(tests)
 }
 
-/// Runs the tests that the command line selects.
+/// Runs those of `tests` that the command line selects.
 #[must_use]
 pub fn conclude(tests: Vec<Test>) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
@@ -52,10 +53,10 @@ pub fn tests<S: Subject + Send + 'static>(name: &str, open: impl Fn() -> S + Sen
     properties::<Guarded<S>>().into_iter().map(test).collect()
 }
 
-/// The result of a trial as the result of a test.
+/// Converts the verdict of a trial to the result of a test.
 ///
 /// # Errors
-/// The trial failed, or it passed although a failure was expected.
+/// The trial failed, or it passed although an expectation says that it fails.
 pub fn verdict(trial: &TrialReport) -> Result<(), Failed> {
     match (trial.verdict, &trial.failure) {
         (Verdict::Failed, Some(failure)) => Err(failure.to_string().into()),

@@ -1,17 +1,19 @@
 //! The conformance suite of Lapidary.
 //!
-//! The suite grades a [`Subject`]: anything that computes the routines of the BLAS and LAPACK. One check takes these steps:
+//! The suite grades a [`Subject`]: anything that computes the routines of the BLAS and LAPACK. A check of the suite has these
+//! steps:
 //! - A case of [`cases`], which can be printed, describes the operands.
-//! - The operands are stored in memory with canaries around them.
-//! - The suite calls the subject once.
-//! - The [`oracle`] computes the result independently, in higher precision.
-//! - A formula of [`bounds`], which cites its source, limits the difference between the two results.
-//! - A difference beyond the limit is returned as a [`Failure`].
+//! - The suite stores the operands in memory with canaries around them.
+//! - The suite calls the routine of the subject once.
+//! - The [`oracle`] computes the result in higher precision, without code of the subject.
+//! - A formula of [`bounds`], which names its source, limits the difference between the result of the subject and that of the
+//!   oracle.
+//! - A difference above this limit is returned as a [`Failure`].
 //!
-//! The suite depends on no backend, and neither on the engine nor on the facade. The suite uses the types of the core
-//! (views, argument structs, the trait of a device), but none of its algorithms. [`suite::properties`] lists every property
-//! by name. A property comes after the properties that it builds on: memory, devices (transfers, ordering of commands,
-//! instructions), laswp, gemm, trsm, getrf, solve, batches, pinned cases, faults, large matrices.
+//! The suite uses no backend, no engine and no facade. The suite uses the types of the core (views, argument structs, the trait
+//! `Device`), but no algorithm of the core. [`suite::properties`] lists every property by name. A property comes after the
+//! properties on which it depends: memory, devices (transfers, ordering of commands, instructions), laswp, gemm, trsm, getrf,
+//! solve, batches, pinned cases, faults, large matrices.
 //!
 //! The module [`device`] tests the devices of a subject below the level of the routines: transfers, the order of commands,
 //! and each instruction.

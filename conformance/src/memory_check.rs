@@ -1,46 +1,46 @@
-//! Checks whether the host has memory left for a trial with large operands. Without enough memory the trial is skipped,
+//! Checks whether the host has enough free memory for a trial with large operands. Without enough memory the trial is skipped,
 //! since the system might end the program.
 
 use lapidary_host::memory;
 
 use crate::Failure;
 
-/// Number of bytes that every host is assumed to have.
+/// Number of bytes of free memory that every host is assumed to have.
 pub(crate) const ASSUMED_BYTES: usize = 1 << 30;
 
-/// Number of bytes that a trial with small matrices needs.
+/// Number of bytes of memory that a trial with small matrices needs.
 pub(crate) const SMALL: usize = 16 << 20;
 
-/// Number of bytes below which calls may fail with errors of any kind, since threads and drivers need memory too.
+/// If fewer bytes than this number are free, calls may fail with errors of any kind, since threads and drivers need memory too.
 pub(crate) const MIN_FREE_BYTES: usize = 128 << 20;
 
-/// Checks whether a trial may use `bytes` of memory: at most `ASSUMED_BYTES`, or at most half of the free memory. The other half
-/// remains for other programs.
+/// Checks whether a trial may use `bytes` bytes of memory: at most `ASSUMED_BYTES`, or at most half of the free memory. The other
+/// half of the free memory remains for other programs.
 ///
 /// # Errors
-/// The trial may not use so much memory. The text gives the reason.
+/// The trial may not use `bytes` bytes of memory. The text gives the reason.
 pub fn room_for(bytes: usize) -> Result<(), String> {
     enough(bytes, memory::left().map(|left| usize::try_from(left.free).unwrap_or(usize::MAX)))
 }
 
-/// Name of the check in failures of [`for_elements`].
+/// Name of the check in the failures that [`for_elements`] returns.
 pub(crate) const CHECK: &str = "suite: room";
 
-/// Checks whether the system allocates `bytes` now. The function does not write the memory. The attempt detects a limit on
-/// the address space of the process, which the amount of free memory does not show.
+/// Checks whether the system allocates `bytes` bytes now. The function frees the memory without writing it. The amount of free
+/// memory does not show whether the address space of the process is limited, but a failed allocation does.
 ///
 /// # Errors
-/// The system refuses the allocation. The text gives the amount.
+/// The system refuses the allocation. The text gives the number of bytes.
 pub(crate) fn can_allocate(bytes: usize) -> Result<(), String> {
     let refused = |_| format!("too little memory: the system refuses this process {} MiB more", bytes >> 20);
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(refused)
 }
 
-/// Checks whether the system allocates the memory of a case whose matrices have `count` elements together: the operands,
-/// their copies, and the pairs of numbers of the oracle.
+/// Checks whether the system allocates the memory of a case whose matrices have `count` elements together: the operands, their
+/// copies, and the [`Double`](crate::oracle::double::Double) numbers of the oracle.
 ///
 /// # Errors
-/// The system refuses the allocation, which is no failure of the subject.
+/// The system refuses the memory, which is no failure of the subject.
 pub(crate) fn for_elements(count: usize) -> Result<(), Failure> {
     let lacking = |why| Failure { lacks_memory: true, ..Failure::new(CHECK, why) };
     can_allocate(64 * count).map_err(lacking)

@@ -1,7 +1,7 @@
-//! The interface of anything that the suite can grade.
+//! The interface of everything that the suite can grade.
 
 use lapidary_core::{DType, Device, MatMut, MatRef, Routine};
-// types in the signatures of `Subject`, which the macro `routines_of` names too
+// these types appear in the signatures of `Subject`, and the macro `routines_of` names them too
 pub use lapidary_core::{Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm};
 
 use crate::bounds::eta;
@@ -9,9 +9,9 @@ use crate::report::Identity;
 
 /// A library, a device or a machine that computes the routines on host matrices.
 ///
-/// Each method must do what the documentation of its argument struct says; the suite assumes nothing else. If shapes do not
-/// agree, the method must return [`ErrorKind::InvalidArgument`](lapidary_core::ErrorKind::InvalidArgument) before it writes
-/// anything.
+/// Each method for a routine must do what the documentation of its argument struct says; the suite assumes nothing else. If the
+/// shapes of the operands do not agree, the method must return
+/// [`ErrorKind::InvalidArgument`](lapidary_core::ErrorKind::InvalidArgument) before it writes anything.
 pub trait Subject: Sync {
     /// Name of the subject in reports, for example `cpu:0`.
     fn name(&self) -> String;
@@ -22,29 +22,28 @@ pub trait Subject: Sync {
         eta::<T>()
     }
 
-    /// Device, driver and interface of the subject, as far as it reports them.
+    /// Device, driver and interface of the subject. A property that the subject does not report is an empty text.
     fn identity(&self) -> Identity {
         let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         Identity { name: self.name(), os, ..Identity::default() }
     }
 
-    /// Whether the subject computes in a precision. Trials in a precision in which the subject does not compute are
-    /// skipped.
+    /// Whether the subject computes in a precision. Trials in any other precision are skipped.
     fn computes(&self, _dtype: DType) -> bool {
         true
     }
 
-    /// The memory limit of each device in bytes, if the user set one. A trial is then skipped, and does not fail, if a call
-    /// lacks memory.
+    /// The memory limit of each device in bytes, if the user set a limit. Under a memory limit, a trial in which a call lacks
+    /// memory is skipped and does not fail.
     fn memory_limit(&self) -> Option<usize> {
         None
     }
 
-    /// Passes each device of the subject to `visit`. Without devices, the trials of devices are skipped.
+    /// Passes each device of the subject to `visit`. If the subject has no devices, the trials of devices are skipped.
     fn devices(&self, _visit: &mut dyn FnMut(&dyn Device)) {}
 
-    /// The same subject on one device and on several. `None` if the subject cannot choose the number of devices, for
-    /// example because it is a library. The value is an error if one of the two cannot be opened.
+    /// The same subject on one device and on several. `None` if the subject cannot choose the number of devices, for example
+    /// because it is a library. The value is an error if one of the two machines cannot be opened.
     fn one_and_several(&self) -> Option<Result<[Self; 2]>>
     where
         Self: Sized,
@@ -52,14 +51,14 @@ pub trait Subject: Sync {
         None
     }
 
-    /// The number of devices that ran a task since the last call of this method. `None` if the subject does not know it.
-    /// The number may be one on several devices, since a device takes a task when it is free.
+    /// The number of devices that ran a task since the last call of this method. `None` if the subject does not know this number.
+    /// On a machine of several devices the number may be one, since the first free device takes the next task.
     fn devices_used(&self) -> Option<usize> {
         None
     }
 
-    /// The reason for which a property does not apply to the subject; the trial is then skipped. A subject may return a
-    /// reason only if it lacks something that the property needs.
+    /// The reason for which the property `_property` does not apply to the subject, so that its trial is skipped. A subject may
+    /// return a reason only if it lacks something that the property needs.
     fn skip_reason(&self, dtype: DType, _calls: &[Routine], _property: &str) -> Option<String> {
         (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }
@@ -67,28 +66,28 @@ pub trait Subject: Sync {
     /// `C ← α·op(A)·op(B) + β·C`.
     ///
     /// # Errors
-    /// Shapes do not agree, or a device failed.
+    /// The shapes of the operands do not agree, or a device failed.
     fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()>;
 
     /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹`.
     ///
     /// # Errors
-    /// Shapes do not agree, or a device failed.
+    /// The shapes of the operands do not agree, or a device failed.
     fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()>;
 
     /// `A = P·L·U` in place. Returns LAPACK's `info`: zero, or the 1-based index of the first pivot that is exactly zero.
     ///
     /// # Errors
-    /// Shapes do not agree, or a device failed. A zero pivot is no error.
+    /// The length of the array for row exchanges is wrong, or a device failed. A zero pivot is no error.
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize>;
 
-    /// `B ← op(A)⁻¹·B` from the factors of A.
+    /// `B ← op(A)⁻¹·B` from the factors of A that [`Subject::getrf`] computed.
     ///
     /// # Errors
-    /// Shapes do not agree, a row index is outside the matrix, or a device failed.
+    /// The shapes of the operands do not agree, a row index is outside the matrix, or a device failed.
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()>;
 
-    /// Exchanges rows of A.
+    /// Exchanges rows of A, as LAPACK's laswp does.
     ///
     /// # Errors
     /// A row index is outside the matrix, or a device failed.
@@ -98,7 +97,7 @@ pub trait Subject: Sync {
     /// matrix.
     ///
     /// # Errors
-    /// Shapes do not agree, or a device failed.
+    /// The shapes of the operands do not agree, or a device failed.
     fn gemm_batched<T: Scalar>(&self, args: GemmBatched<'_, T>) -> Result<()> {
         let GemmBatched { alpha, op_a, a, op_b, b, beta, c } = args.check()?.into_inner();
         let mut each = c.into_matrices().enumerate();
@@ -109,7 +108,7 @@ pub trait Subject: Sync {
     /// matrix.
     ///
     /// # Errors
-    /// Shapes do not agree, or a device failed. A zero pivot is no error.
+    /// The shapes of the operands do not agree, or a device failed. A zero pivot is no error.
     fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
         let GetrfBatched { a, ipiv, info, pivoting } = args.check()?.into_inner();
         let order = a.shape().0.min(a.shape().1);
@@ -125,7 +124,7 @@ pub trait Subject: Sync {
     /// each matrix.
     ///
     /// # Errors
-    /// Shapes do not agree, a row index is outside the matrix, or a device failed.
+    /// The shapes of the operands do not agree, a row index is outside the matrix, or a device failed.
     fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
         let GetrsBatched { op, lu, ipiv, b } = args.check()?.into_inner();
         let order = lu.shape().0;
@@ -134,8 +133,8 @@ pub trait Subject: Sync {
     }
 }
 
-/// Passes all routines of a [`Subject`] to a macro. The macro receives `(tokens) method: Arguments => Value, …`: first the tokens that
-/// the caller writes in the parentheses of `macro!()`, then a line for each routine.
+/// Passes the list of all routines of a [`Subject`] (method, argument struct and type of the result) to the macro `$macro`, after
+/// the tokens `$added`.
 #[macro_export]
 macro_rules! for_routines {
     ($($macro:ident)::+!($($added:tt)*)) => {
@@ -153,8 +152,8 @@ macro_rules! for_routines {
     };
 }
 
-/// Implements each routine of a [`Subject`] by calling the same routine of one of its fields. `$getrf` is the name of the
-/// field's method for the factorisation.
+/// Implements each routine of a [`Subject`] by calling the same routine of one of its fields. `$getrf` is the name of the method by
+/// which this field factors a matrix.
 #[macro_export]
 macro_rules! routines_of {
     ($field:tt, $getrf:ident) => {
@@ -162,13 +161,13 @@ macro_rules! routines_of {
     };
 }
 
-/// The methods of [`routines_of`].
+/// Expands to the methods that [`routines_of`] implements.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! methods_of {
     (($field:tt, $getrf:ident) $($method:ident: $Args:ident => $value:ty,)*) => {$(
         fn $method<T: $crate::subject::Scalar>(&self, args: $crate::subject::$Args<'_, T>) -> $crate::subject::Result<$value> {
-            // the field's method may return a type of its own, which converts to the number `info`
+            // a method of the field may return a type of its own, which converts to the number `info`
             $crate::methods_of!(@call $method, $getrf, self.$field, args).map(::std::convert::Into::into)
         }
     )*};
@@ -184,16 +183,16 @@ pub struct Flushing<'a, S: ?Sized> {
 }
 
 impl<'a, S: Subject + ?Sized> Flushing<'a, S> {
-    /// Wraps a subject that need not compute with subnormal numbers.
+    /// Wraps a subject that need not compute with subnormal numbers: it may treat them as zero.
     pub fn of(subject: &'a S) -> Self {
         Flushing { subject, flushes: true }
     }
 
-    /// Wraps a subject. If two products show that the subject [`flushes`] subnormal numbers, the subject need not
-    /// compute with them.
+    /// Wraps a subject. If two products show that the subject [`flushes`] subnormal numbers, the subject need not compute with
+    /// subnormal numbers.
     ///
     /// # Errors
-    /// A call of the subject returned an error.
+    /// A call of the wrapped subject returned an error.
     pub fn if_seen<T: Scalar>(subject: &'a S) -> Result<Self> {
         Ok(Flushing { subject, flushes: flushes::<S, T>(subject)? })
     }
@@ -221,7 +220,7 @@ impl<S: Subject + ?Sized> Subject for Flushing<'_, S> {
     routines_of!(subject, getrf);
 }
 
-/// Whether a subject treats subnormal numbers as zero, both as operands and as results.
+/// Whether a subject treats subnormal numbers as zero, both in operands and in results.
 ///
 /// # Errors
 /// A call of the subject returned an error.
@@ -229,8 +228,8 @@ pub fn flushes<S: Subject + ?Sized, T: Scalar>(subject: &S) -> Result<bool> {
     flushed::<S, T>(subject).map(|(operands, results)| operands && results)
 }
 
-/// Whether a subject treats subnormal operands as zero, and whether it treats subnormal results as zero. One product
-/// multiplies a subnormal number by four; the other multiplies the smallest normal number by one half.
+/// Whether a subject treats subnormal operands as zero, and whether it treats subnormal results as zero. The test for operands
+/// multiplies a subnormal number by four. The test for results multiplies the smallest normal number by one half.
 ///
 /// # Errors
 /// A call of the subject returned an error.

@@ -1,7 +1,7 @@
 //! A running trial: the subject, the scope, and the figures that its checks have recorded.
 //!
-//! Every check records its worst ratio in the [`Ledger`], even if the check passes, so that a report shows the worst ratio
-//! of each check beside its bound. All figures of a trial are stored in its ledger.
+//! Every check records its worst ratio in the [`Ledger`], even if the check passes, so that a report can show the worst ratio of
+//! each check beside the limit of its bound.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use crate::failure::{Failure, Worst};
 use crate::report::Figure;
 use crate::{Scope, failure};
 
-/// A property that is being tested on a subject.
+/// A trial that is running: it tests a property on a subject.
 #[derive(Debug)]
 pub struct Trial<'a, S: ?Sized> {
-    /// The subject.
+    /// The subject on which the property is tested.
     pub subject: &'a S,
-    /// Sizes and number of cases.
+    /// Sizes and number of the cases of the trial.
     pub scope: &'a Scope,
     /// The ledger that records the figures.
     pub ledger: &'a Ledger,
 }
 
-// `derive` would require `S: Clone`
+// a derived `Clone` would require `S: Clone`
 impl<S: ?Sized> Clone for Trial<'_, S> {
     fn clone(&self) -> Self {
         *self
@@ -32,7 +32,7 @@ impl<S: ?Sized> Clone for Trial<'_, S> {
 impl<S: ?Sized> Copy for Trial<'_, S> {}
 
 impl<'a, S: ?Sized> Trial<'a, S> {
-    /// The same trial with another subject.
+    /// This trial with another subject.
     #[must_use]
     pub fn of<'b, R: ?Sized>(self, subject: &'b R) -> Trial<'b, R>
     where
@@ -41,7 +41,7 @@ impl<'a, S: ?Sized> Trial<'a, S> {
         Trial { subject, scope: self.scope, ledger: self.ledger }
     }
 
-    /// The same trial with another scope.
+    /// This trial with another scope.
     #[must_use]
     pub fn within(self, scope: &'a Scope) -> Self {
         Trial { scope, ..self }
@@ -50,19 +50,20 @@ impl<'a, S: ?Sized> Trial<'a, S> {
     /// Records that the property does not apply, for the reason `why`.
     ///
     /// # Errors
-    /// The function never returns an error. A check can return the value of this function as its own result.
+    /// The function never returns an error. The type of the function is the result type of a check, so that a check can return
+    /// `trial.skip(why)`.
     pub fn skip(&self, why: impl Into<String>) -> Result<(), Failure> {
         self.ledger.0.borrow_mut().skipped = Some(why.into());
         Ok(())
     }
 
-    /// Begins a case: counts it, and returns the recorder of its figures.
+    /// Begins a case: counts it, and returns the recorder of the case's figures.
     pub fn case(&self, case: &impl Case) -> Evidence<'a> {
         self.ledger.evidence(case.flags(), case.size())
     }
 }
 
-/// The records of a trial: the worst figure of each check for each combination of flags and size.
+/// The worst figures of a trial: one figure for each check, combination of flags, and size.
 #[derive(Debug, Default)]
 pub struct Ledger(RefCell<Entries>);
 
@@ -74,13 +75,13 @@ struct Entries {
 }
 
 impl Ledger {
-    /// Begins a case with the given flags and size, which need not be those of a [`Case`].
+    /// Begins a case with the given flags and size, which need not come from a [`Case`].
     pub fn evidence(&self, flags: impl Into<String>, size: usize) -> Evidence<'_> {
         self.0.borrow_mut().cases += 1;
         Evidence { ledger: self, flags: flags.into(), size }
     }
 
-    /// Returns the reason for which the trial was skipped, and removes it from the ledger.
+    /// Removes the reason for which the trial was skipped from the ledger and returns it. `None` if the trial was not skipped.
     pub(crate) fn take_skipped(&self) -> Option<String> {
         self.0.borrow_mut().skipped.take()
     }
@@ -91,7 +92,7 @@ impl Ledger {
         self.0.borrow().worst.values().cloned().collect()
     }
 
-    /// Returns the number of cases, the reason if the trial was skipped, and the figures.
+    /// Returns the number of cases, the reason for which the trial was skipped (if it was), and the figures.
     #[must_use]
     pub fn close(self) -> (usize, Option<String>, Vec<Figure>) {
         let Entries { cases, skipped, worst } = self.0.into_inner();
@@ -108,7 +109,7 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Records a ratio and checks it against its bound.
+    /// Records a ratio and compares it with the limit of `bound`.
     ///
     /// # Errors
     /// The ratio exceeds the bound or is NaN.
@@ -117,19 +118,19 @@ impl Evidence<'_> {
         failure::within(check, bound, ratio)
     }
 
-    /// Records the largest of several ratios and checks it against its bound.
+    /// Records the largest of several ratios and compares it with the limit of `bound`.
     ///
     /// # Errors
-    /// The ratio exceeds the bound. The failure names the row and column.
+    /// The largest ratio exceeds the bound. The failure names its row and column.
     pub fn worst(&self, check: &'static str, bound: Bound, worst: Worst) -> Result<(), Failure> {
         self.record(check, bound, worst.ratio());
         worst.within(check, bound)
     }
 
-    /// Records the result of a comparison that allows no difference (bound 5), and returns it.
+    /// Records the result of a comparison that allows no difference (bound 5), and returns this result.
     ///
     /// # Errors
-    /// The error of the comparison.
+    /// The comparison returned an error.
     pub fn exact(&self, check: &'static str, compared: Result<(), Failure>) -> Result<(), Failure> {
         self.record(check, bounds::exact(), if compared.is_ok() { 0.0 } else { f64::INFINITY });
         compared

@@ -1,7 +1,7 @@
-//! Grades the libraries that are installed on this computer. Each library must have every property except those that
-//! `expectations.toml` names.
+//! Grades the BLAS and LAPACK libraries that are installed on this computer. Each library must have every property, except the
+//! properties that `expectations.toml` names.
 //!
-//! For a library that is not installed, the list contains one test that is ignored.
+//! If a library is not installed, the list of tests contains one ignored test for it.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use libtest_mimic::Trial;
 /// The path where Debian installs the libraries of Netlib.
 const NETLIB: &str = "blas:/usr/lib/x86_64-linux-gnu/blas/libblas.so.3,/usr/lib/x86_64-linux-gnu/lapack/liblapack.so.3";
 
-/// The BLAS of Netlib alone, which has no function for its version.
+/// The path of Netlib's BLAS without LAPACK, which has no function for its version.
 const NETLIB_BLAS: &str = "blas:/usr/lib/x86_64-linux-gnu/blas/libblas.so.3";
 
 fn main() -> ExitCode {
@@ -22,8 +22,8 @@ fn main() -> ExitCode {
     )
 }
 
-/// The tests of a library through one of its interfaces. With `#fortran`, only the tests of gemm and trsm remain, since the
-/// other tests call the same routines with and without `#fortran`.
+/// The tests of a library through one of its interfaces. With `#fortran`, only the tests of gemm and trsm remain, since all other
+/// routines are called through the same interface with and without `#fortran`.
 fn tests(name: &str, way: &str) -> Vec<Trial> {
     let name = format!("{name}{way}");
     if let Err(error) = Library::open(&name) {

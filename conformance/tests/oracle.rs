@@ -1,24 +1,24 @@
-//! Tests of the oracle against arithmetic of arbitrary precision.
+//! Tests of the oracle against exact arithmetic with numbers of any length.
 
 use dashu_float::FBig;
 use lapidary_conformance::cases::Rng;
 use lapidary_conformance::oracle::{Dense, Double, product::product};
 
-/// `Σ x·y` without rounding errors.
+/// Computes `Σ x·y` without rounding errors.
 fn exact_dot(x: &[f64], y: &[f64]) -> FBig {
     let big = |x: f64| FBig::try_from(x).expect("finite").with_precision(0).value();
     x.iter().zip(y).fold(big(0.0), |sum, (&x, &y)| sum + big(x) * big(y))
 }
 
-/// Vectors whose dot product is about 2^-exponent times the sum of the magnitudes of its terms. The method is algorithm 6.1
-/// of Ogita, Rump and Oishi in a short form.
+/// Draws two vectors whose dot product is about 2^-`exponent` times the sum of the magnitudes of its terms. The method is a short
+/// form of algorithm 6.1 of Ogita, Rump and Oishi.
 fn ill_conditioned(n: usize, exponent: f64, rng: &mut Rng) -> (Vec<f64>, Vec<f64>) {
     let half = n / 2;
     let spread = |rng: &mut Rng| rng.uniform() * (exponent / 2.0 * rng.uniform()).exp2();
     let mut x: Vec<f64> = (0..half).map(|_| spread(rng)).collect();
     let mut y: Vec<f64> = (0..half).map(|_| spread(rng)).collect();
     for _ in half..n {
-        // the new term cancels the sum so far, as well as one product can
+        // the new term cancels the sum of the earlier terms as far as one product can
         let factor = spread(rng);
         let sum = exact_dot(&x, &y).to_f64().value();
         x.push(factor);
@@ -38,7 +38,7 @@ fn dots_are_as_good_as_in_twice_the_precision() {
             let error = (exact - exact_dot(&[double.hi, double.lo], &[1.0, 1.0])).to_f64().value().abs();
             let magnitudes: f64 = x.iter().zip(&y).map(|(x, y)| (x * y).abs()).sum();
             let unit = f64::EPSILON / 2.0;
-            // the bound of Ogita, Rump and Oishi, proposition 5.5, before the final rounding
+            // the bound of Ogita, Rump and Oishi, proposition 5.5, for the sum before its final rounding
             let gamma = f64::from(u32::try_from(n).unwrap()) * unit;
             assert!(error <= gamma * gamma * magnitudes, "n={n} exponent={exponent} error={error:e} of {magnitudes:e}");
         }

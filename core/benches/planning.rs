@@ -1,7 +1,7 @@
-//! This benchmark measures the time of planning and scheduling. The time is at most 1 µs per command, for up to 10⁶ commands
-//! (`bench/results/2026-11-22-planning.txt`).
+//! This benchmark measures the time of planning, scheduling and dispatching. Together, planning, scheduling and dispatching take at
+//! most 1 µs per command, for up to 10⁶ commands (`bench/results/2026-11-22-planning.txt`).
 //!
-//! Each group of the benchmark plans, schedules and dispatches the same routine with growing numbers of commands. The commands
+//! Each benchmark group plans, schedules and dispatches one routine with growing numbers of commands. The commands
 //! are dispatched but not executed. The throughput is the number of commands per second. The benchmark also prints how many bytes
 //! of memory a plan and its graph take for each command.
 
@@ -23,14 +23,13 @@ fn gemm_plan(tiles: usize) -> Plan {
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 
-/// A plan with only one task. The task adds products of tiles along a long inner dimension to a small result, and uses two sets
-/// of tiles in turn.
+/// A plan with only one task. The task adds many products of one tile of A and one tile of B to a single tile of C.
 fn long_plan(pieces: usize) -> Plan {
     let problem = product(8, pieces * 8);
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 
-/// Number of bytes of device memory for two sets of tiles.
+/// Number of bytes of six tiles, so that a device has memory for two products of tiles at the same time.
 const TWO_SETS: usize = 6 * 8 * 8 * 8;
 
 fn getrf_plan(panels: usize) -> Plan {

@@ -1,7 +1,7 @@
-//! Argument structs of the routines. Each struct has a method `check`, which validates the arguments.
+//! Argument structs of the routines. Each argument struct has a method `check`, which validates the arguments.
 //!
-//! Code that receives a [`Checked`] value does not validate the arguments again. Builder methods set optional arguments, for
-//! example `Gemm::new(a, b, c).alpha(2.0).trans_a()`.
+//! Code that receives a [`Checked`] value does not validate the arguments again. Builder methods of the argument structs set
+//! optional arguments, for example `Gemm::new(a, b, c).alpha(2.0).trans_a()`.
 
 use std::ops::Deref;
 
@@ -38,19 +38,19 @@ impl<A> Deref for Checked<A> {
 #[must_use = "arguments compute nothing: pass them to `Machine::gemm`"]
 #[derive(Debug)]
 pub struct Gemm<'a, T> {
-    /// The factor α of the product. If α is 0, the routine reads neither A nor B.
+    /// The scalar α of the product. If α is 0, the routine reads neither A nor B.
     pub alpha: T,
     /// The operation that is applied to A.
     pub op_a: Op,
-    /// The left factor A.
+    /// The left operand A of the product.
     pub a: MatRef<'a, T>,
     /// The operation that is applied to B.
     pub op_b: Op,
-    /// The right factor B.
+    /// The right operand B of the product.
     pub b: MatRef<'a, T>,
-    /// The factor β of the old C. If β is 0, the routine does not read C.
+    /// The scalar β, by which the old C is multiplied. If β is 0, the routine does not read C.
     pub beta: T,
-    /// The result C.
+    /// The matrix C, which the routine replaces by the result.
     pub c: MatMut<'a, T>,
 }
 
@@ -60,12 +60,12 @@ impl<'a, T: Scalar> Gemm<'a, T> {
         Gemm { alpha: T::ONE, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b, beta: T::ZERO, c }
     }
 
-    /// Sets the factor α of the product, which is 1 by default.
+    /// Sets the scalar α of the product. The default is 1.
     pub fn alpha(self, alpha: T) -> Self {
         Gemm { alpha, ..self }
     }
 
-    /// Sets the factor β of the old C, which is 0 by default.
+    /// Sets the scalar β, by which the old C is multiplied. The default is 0.
     pub fn beta(self, beta: T) -> Self {
         Gemm { beta, ..self }
     }
@@ -100,7 +100,7 @@ impl<'a, T: Scalar> Gemm<'a, T> {
     /// Checks that the shapes of `op(A)`, `op(B)` and C agree.
     ///
     /// # Errors
-    /// Fails if a dimension of `op(A)`, `op(B)` or C does not agree with the others.
+    /// Fails unless `op(A)` is m×k, `op(B)` is k×n and C is m×n for some m, n and k.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         check_product(Routine::Gemm.name(), self.op_a.shape(self.a.shape()), self.op_b.shape(self.b.shape()), self.c.shape())?;
@@ -141,7 +141,7 @@ pub struct Trsm<'a, T> {
     pub op: Op,
     /// Whether the diagonal of A is stored or consists of ones.
     pub diag: Diag,
-    /// The factor α of B. If α is 0, the routine does not read A and sets B to zero.
+    /// The scalar α, by which B is multiplied. If α is 0, the routine does not read A and sets B to zero.
     pub alpha: T,
     /// The triangular matrix A.
     pub a: MatRef<'a, T>,
@@ -186,7 +186,7 @@ impl<'a, T: Scalar> Trsm<'a, T> {
         Trsm { diag, ..self }
     }
 
-    /// Sets the factor α of B, which is 1 by default.
+    /// Sets the scalar α, by which B is multiplied. The default is 1.
     pub fn alpha(self, alpha: T) -> Self {
         Trsm { alpha, ..self }
     }
@@ -196,10 +196,11 @@ impl<'a, T: Scalar> Trsm<'a, T> {
         Trsm { mode, ..self }
     }
 
-    /// Checks the shapes of A and B.
+    /// Checks that A is square and that the shapes of A and B agree.
     ///
     /// # Errors
-    /// Fails if A is not square, or if the order of A is not the number of rows (left side) or columns (right side) of B.
+    /// Fails if A is not square. With A on the left side, the call also fails if B has another number of rows than A. With A on
+    /// the right side, the call also fails if B has another number of columns than A.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let order = square(Routine::Trsm.name(), self.a.shape())?;
@@ -218,12 +219,12 @@ impl<'a, T: Scalar> Trsm<'a, T> {
 #[must_use = "arguments compute nothing: pass them to `Machine::getrf_into`"]
 #[derive(Debug)]
 pub struct Getrf<'a, T> {
-    /// The matrix A, which the routine overwrites. The routine replaces A by L and U, and does not store the unit diagonal of L.
+    /// The matrix A, which the routine replaces by its factors L and U. The unit diagonal of L is not stored.
     pub a: MatMut<'a, T>,
     /// Output: the routine exchanged row `i` with row `ipiv[i]`. Row indices count from 0.
     pub ipiv: &'a mut [i32],
     /// Whether the routine exchanges rows. A factorisation without row exchanges is accurate only for some matrices, for example
-    /// for diagonally dominant ones.
+    /// for diagonally dominant matrices.
     pub pivoting: bool,
 }
 
@@ -238,7 +239,7 @@ impl<'a, T: Scalar> Getrf<'a, T> {
         Getrf { pivoting: false, ..self }
     }
 
-    /// Checks the length of `ipiv`, and that row indices fit in the elements of `ipiv`.
+    /// Checks that `ipiv` has min(m, n) elements, and that the row indices of A fit in `i32`.
     ///
     /// # Errors
     /// Fails if the length of `ipiv` is not min(m, n), or if m exceeds the range of `i32`.
@@ -264,9 +265,9 @@ impl<'a, T: Scalar> Getrf<'a, T> {
 pub struct Getrs<'a, T> {
     /// The operation that is applied to A.
     pub op: Op,
-    /// The factors L and U, as [`Getrf`] wrote them.
+    /// The matrix that holds the factors L and U, as a call with [`Getrf`] left it.
     pub lu: MatRef<'a, T>,
-    /// The row exchanges, as [`Getrf`] wrote them.
+    /// The row indices of the exchanges, as a call with [`Getrf`] wrote them.
     pub ipiv: &'a [i32],
     /// The right-hand sides B, which the routine replaces by the solution.
     pub b: MatMut<'a, T>,
@@ -286,8 +287,8 @@ impl<'a, T: Scalar> Getrs<'a, T> {
     /// Checks the shapes of the matrices and the row indices in `ipiv`.
     ///
     /// # Errors
-    /// Fails if the factors are not square, if B and the factors have different numbers of rows, if the length of `ipiv` is not
-    /// n, or if an element of `ipiv` is no row index.
+    /// Fails if the matrix of the LU factors is not square, if B has another number of rows than this matrix, if the length of
+    /// `ipiv` is not n, or if an element of `ipiv` is no row index.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let n = square(Routine::Getrs.name(), self.lu.shape())?;
@@ -299,16 +300,17 @@ impl<'a, T: Scalar> Getrs<'a, T> {
     }
 }
 
-/// Arguments of exchanges of rows of A: row `i` is exchanged with row `ipiv[i]`, in ascending or descending order of `i`.
+/// Arguments of exchanges of rows of A: the routine exchanges row `i` with row `ipiv[i]`, in ascending or descending order of
+/// `i`.
 #[must_use = "arguments compute nothing: pass them to `Machine::laswp`"]
 #[derive(Debug)]
 pub struct Laswp<'a, T> {
     /// The matrix A, whose rows the routine exchanges.
     pub a: MatMut<'a, T>,
-    /// The row indices, which count from 0.
+    /// The indices of the rows with which rows 0, 1, … are exchanged, counted from 0.
     pub ipiv: &'a [i32],
-    /// Whether the exchanges run in ascending order, which computes `P⁻¹·A` for the P of [`Getrf`]. The value `false` means
-    /// descending order.
+    /// Whether the routine exchanges the rows in ascending order, which computes `P⁻¹·A` for the P of [`Getrf`]. The value
+    /// `false` means descending order, which computes `P·A`.
     pub forward: bool,
 }
 
@@ -318,12 +320,13 @@ impl<'a, T: Scalar> Laswp<'a, T> {
         Laswp { a, ipiv, forward: true }
     }
 
-    /// Changes the order of the exchanges to descending, which undoes the exchanges of [`Laswp::new`].
+    /// Changes the order of the exchanges to descending. Exchanges in descending order undo the same exchanges in ascending
+    /// order.
     pub fn backward(self) -> Self {
         Laswp { forward: false, ..self }
     }
 
-    /// Checks the length of `ipiv` and the row indices in it.
+    /// Checks the length of `ipiv` and the row indices in `ipiv`.
     ///
     /// # Errors
     /// Fails if `ipiv` has more elements than A has rows, or if an element of `ipiv` is no row index of A.

@@ -1,4 +1,4 @@
-//! Threads that all devices share, and that copy between the caller's memory and staging memory.
+//! Thread pools that copy between the caller's memory and staging memory. All devices share the pools.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +11,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::token::{Pending, Token};
 
-/// Maximum number of threads of a pool. Eight threads fill a link of 55 GB/s.
+/// Maximum number of threads of a pool. Eight copying threads use the full speed of a link of 55 GB/s.
 const MAX_THREADS: usize = 8;
 
-/// Maximum number of parts into which one transfer is divided.
+/// Maximum number of parts into which one transfer is divided, so that several threads copy at the same time.
 const MAX_COPY_THREADS: usize = 6;
 
-/// Number of hardware threads. The number is queried only once, because the system call takes longer than the copy of a small
-/// matrix.
+/// Number of hardware threads that the process may use. The operating system is asked for the number only once, because the
+/// system call takes longer than the copy of a small matrix.
 fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
@@ -30,10 +30,10 @@ pub fn copy_threads(pieces: usize) -> usize {
     MAX_COPY_THREADS.min(pieces).min(processors()).max(1)
 }
 
-/// The direction of copies; each direction has a thread pool of its own. A copy from a device may wait for kernels of that
-/// device, and with separate pools no copy to a device queues behind the waiting copy. A copy to a device with a single queue,
-/// for kernels and transfers, may wait for kernels of that device. Copies to two devices with a single queue each may therefore
-/// wait for each other.
+/// The direction of copies. Each direction has a thread pool of its own. A copy from a device may keep a thread waiting for
+/// kernels of that device. Copies to devices use other threads, so they are not delayed by the waiting thread. Copies to all
+/// devices share one pool. If a device has a single queue for kernels and transfers, a copy to that device may wait for its
+/// kernels, and may thus delay copies to other devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPool {
     /// Copies from the caller's memory to staging memory.
@@ -42,7 +42,7 @@ pub enum CopyPool {
     ToHost,
 }
 
-/// The thread pool of a direction. `None` if the operating system cannot start its threads.
+/// The thread pool for one direction of copies. `None` if the operating system cannot start the threads of the pool.
 fn threads(pool: CopyPool) -> Option<&'static ThreadPool> {
     static POOLS: [OnceLock<Option<ThreadPool>>; 2] = [const { OnceLock::new() }; 2];
     let name = |_| "lapidary".to_owned();
@@ -50,7 +50,7 @@ fn threads(pool: CopyPool) -> Option<&'static ThreadPool> {
     POOLS[pool as usize].get_or_init(build).as_ref()
 }
 
-/// The number of jobs that have not ended yet, and the first error of a job that has ended.
+/// The number of jobs that have not ended yet, and the first error that a job has returned.
 #[derive(Debug)]
 struct Jobs {
     left: Mutex<(usize, Result<()>)>,
@@ -60,8 +60,9 @@ struct Jobs {
 #[derive(Debug)]
 struct PendingJobs(Arc<Jobs>);
 
-/// Runs jobs in the order given, on the thread pool for the direction `pool`. If that pool has no threads, the calling thread
-/// runs the jobs. The token completes when all jobs have ended, and reports the first error. A panic of a job counts as an error.
+/// Starts jobs in the given order on the thread pool for the direction `pool`. If the operating system cannot start the threads
+/// of the pool, the calling thread runs the jobs. The returned token completes when all jobs have ended, and reports the first
+/// error of a job. A panic of a job counts as an error.
 pub fn in_background(pool: CopyPool, jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) -> Token {
     let shared = Arc::new(Jobs { left: Mutex::new((jobs.len(), Ok(()))), ended: Condvar::new() });
     for job in jobs {

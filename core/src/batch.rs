@@ -1,8 +1,8 @@
 //! Views of batches, which consist of many matrices of one shape at equal distances in memory.
 //!
-//! Matrix i begins `i·stride` elements after the first matrix. A stride larger than a matrix leaves gaps between the matrices,
-//! and no routine accesses these gaps. Matrices that are only read may overlap. With `stride = 0` all matrices of the batch are
-//! the same matrix.
+//! Matrix i of a batch begins `i·stride` elements after the first matrix. A stride larger than a matrix leaves gaps between the
+//! matrices, and no routine accesses the gaps. The matrices of a batch may overlap if the batch is only read. With `stride = 0`
+//! all matrices of the batch are the same matrix.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{MatMut, MatRef, RawMat};
 use crate::scalar::Element;
 
-/// The shape of a batch: the sizes of the matrices, and the distances of elements and matrices in memory.
+/// The shape of a batch: the number and the sizes of the matrices, and the distances between their elements in memory.
 ///
 /// ```
 /// use lapidary_core::{Batch, BatchShape};
@@ -84,8 +84,8 @@ impl BatchShape {
     fn check_apart(&self) -> Result<()> {
         let BatchShape { rows, cols, layout, ld, stride, count } = *self;
         let (line, lines) = if layout == Layout::ColMajor { (rows, cols) } else { (cols, rows) };
-        // line l (a column or a row) of one matrix shares elements with line l' of the other only if l − l' is `down` or `down +
-        // 1`
+        // let a matrix begin `apart` elements after another: column l of the first matrix (or row l, if row-major) can share
+        // elements with column l' (row l') of the second matrix only if l − l' is `down` or `down + 1`
         let meet = |apart: usize| {
             let (down, across) = (apart / ld, apart % ld);
             (down < lines && across < line) || (down + 1 < lines && ld - across < line)
@@ -126,8 +126,8 @@ impl RawBatch {
         RawBatch { first: self.first.t(), ..self }
     }
 
-    /// Returns all matrices side by side as one column-major matrix, the form in which batched instructions take them. Returns
-    /// `None` if the matrices do not lie side by side in memory.
+    /// Returns all matrices of the batch side by side as one column-major matrix, the form in which a batched instruction takes
+    /// its operands. Returns `None` if the matrices do not lie side by side in memory.
     #[must_use]
     pub fn side_by_side(&self) -> Option<RawMat> {
         let RawMat { rows, cols, ld, layout, .. } = self.first;
@@ -158,7 +158,7 @@ pub struct BatchMut<'a, T> {
     marker: PhantomData<&'a mut T>,
 }
 
-// SAFETY: a batch acts as a reference (shared or unique) to elements that are `Send` and `Sync`.
+// SAFETY: a `Batch` acts as a shared reference, which another thread may use because the elements are `Sync`.
 unsafe impl<T: Element> Send for Batch<'_, T> {}
 // SAFETY: a `Batch` acts as a shared reference to elements that are `Sync`.
 unsafe impl<T: Element> Sync for Batch<'_, T> {}
@@ -167,8 +167,8 @@ unsafe impl<T: Element> Send for BatchMut<'_, T> {}
 // SAFETY: a shared reference to a `BatchMut` gives only shared access to its elements.
 unsafe impl<T: Element> Sync for BatchMut<'_, T> {}
 
-/// Returns the stride of a batch, or 0 if the batch has at most one matrix. The stride of a single matrix is never used, but
-/// multiples of a huge stride could overflow.
+/// Returns the stride of a batch, or 0 if the batch has at most one matrix. The stride of a batch with one matrix may be huge,
+/// and its multiples could overflow.
 fn bounded(shape: &BatchShape) -> usize {
     if shape.count <= 1 { 0 } else { shape.stride }
 }
@@ -186,7 +186,7 @@ fn described<T: Element>(data: *const T, len: usize, shape: BatchShape) -> Resul
     if len < span {
         return Err(too_short(len, span, &shape));
     }
-    // SAFETY: the memory at `data` holds the first matrix, unless the batch is empty; in an empty batch nothing reads the matrix.
+    // SAFETY: the `len` elements at `data` hold the first matrix. If the batch is empty, no element of the first matrix is read.
     let first = unsafe { MatRef::from_raw(data, rows, cols, ld, layout)? };
     Ok(RawBatch { first: first.raw(), stride: bounded(&shape), count })
 }
@@ -244,7 +244,7 @@ impl<'a, T: Element> Batch<'a, T> {
     #[must_use]
     pub fn get(&self, i: usize) -> MatRef<'a, T> {
         assert!(i < self.count(), "there is no matrix {i} of {}", self.count());
-        // SAFETY: the batch contains matrix i, and its elements are borrowed for `'a`.
+        // SAFETY: the batch contains matrix i, and the elements of the batch are borrowed for `'a`.
         unsafe { MatRef::of(self.raw.get(i)) }
     }
 }
@@ -257,7 +257,7 @@ impl<'a, T: Element> BatchMut<'a, T> {
     /// short, or the size of the batch overflows.
     pub fn new(data: &'a mut [T], shape: BatchShape) -> Result<Self> {
         shape.check_apart()?;
-        // the matrices are written through this pointer, so it must come from the unique borrow
+        // the matrices are written through the pointer in `raw`, so this pointer must come from the unique borrow
         Ok(BatchMut { raw: described(data.as_mut_ptr(), data.len(), shape)?, marker: PhantomData })
     }
 
@@ -313,7 +313,7 @@ impl<'a, T: Element> BatchMut<'a, T> {
     /// Returns the matrices of the batch one by one, for reading and writing.
     pub fn into_matrices(self) -> impl Iterator<Item = MatMut<'a, T>> {
         let raw = self.raw;
-        // SAFETY: the iterator returns each matrix only once, and the matrices do not overlap.
+        // SAFETY: the iterator returns each matrix only once, and the matrices neither overlap nor outlive the borrow `'a`.
         (0..raw.count).map(move |i| unsafe { MatMut::of(raw.get(i)) })
     }
 }

@@ -1,5 +1,5 @@
-//! Block sizes, which determine how an algorithm cuts a problem. Block sizes are values, chosen from the sizes of the problem and
-//! from the devices of the call.
+//! Block sizes, which determine how an algorithm cuts a problem into blocks. Block sizes are chosen from the sizes of the problem
+//! and from the devices of the call.
 
 use std::ops::Range;
 
@@ -7,24 +7,25 @@ use crate::enums::{Side, TrsmMode};
 use crate::plan::footprint;
 use crate::scalar::DType;
 
-/// Block sizes of one call. The documentation of each algorithm names the block sizes that the algorithm uses.
+/// Block sizes of one call of a routine. The function `plan` of each algorithm names the block sizes that the algorithm uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
-    /// Number of rows of a result tile.
+    /// Number of rows of a tile of the result.
     pub mc: usize,
-    /// Number of columns of a result tile.
+    /// Number of columns of a tile of the result, number of right-hand sides of a task, or width of a strip.
     pub nc: usize,
-    /// Inner extent of one product of tiles.
+    /// Inner extent of one product of tiles: the number of columns of the left tile.
     pub kc: usize,
-    /// Order of a diagonal block, or width of a panel.
+    /// Order of a diagonal block of a triangular solve, or number of columns of a panel of LU.
     pub nb: usize,
-    /// Maximum number of tasks into which the update of one step is divided. More tasks balance the load better; fewer tasks load
-    /// the panel less often.
+    /// Maximum number of tasks into which the update of one step of LU is divided. More tasks balance the load of the devices
+    /// better, but fewer tasks load the panel less often.
     pub share: usize,
 }
 
-/// Cuts `0..n` into blocks of length `r`. The last two blocks share the remainder equally, so that no block is much smaller than
-/// the others and performance is a smooth function of `n`. This way to cut a range is known as the NIISI partition.
+/// Cuts `0..n` into blocks of length `r`. If `n` is no multiple of `r`, the last two blocks are shorter than `r` and about
+/// equally long, so that no block is very short and performance is a smooth function of `n`. This way to cut a range is known as
+/// the NIISI partition.
 #[must_use]
 pub fn partition(n: usize, r: usize) -> Vec<Range<usize>> {
     let r = r.clamp(1, n.max(1));
@@ -42,51 +43,54 @@ pub fn block_count(n: usize, r: usize) -> usize {
     n.div_ceil(r.clamp(1, n.max(1)))
 }
 
-/// Maximum number of blocks along one side of a problem whose commands are counted one by one. For a larger problem the number of
-/// blocks serves as a lower bound. No plan with so many blocks is ever made.
+/// Maximum number of blocks along one side of a problem whose commands are counted block by block. If a problem has more blocks,
+/// their number serves as a lower bound of the number of commands. No plan with more blocks is ever made.
 pub(crate) const MAX_COUNTED_BLOCKS: usize = 1 << 20;
 
-/// Half of `n`, rounded up. A result of at least 128 is rounded up to a multiple of 16, so that kernels work on whole vectors.
+/// Half of `n`, rounded up. If the half is at least 128, it is rounded up to a multiple of 16, so that kernels work on whole
+/// vectors.
 fn half(n: usize) -> usize {
     let half = n.div_ceil(2);
     if half >= 128 { half.next_multiple_of(16) } else { half }
 }
 
-/// The facts about the devices of a call from which block sizes are chosen.
+/// The facts about the devices of a call that determine the block sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
     /// Number of devices of the call.
     pub devices: usize,
-    /// The smallest memory in bytes of a device that copies, or the size of two of its largest buffers if that is less. `None` if
-    /// all devices work in place.
+    /// The smallest value, over the devices that copy, of the following number of bytes: the memory limit of the device, or twice
+    /// its maximum buffer size if that is less. `None` if all devices work in place.
     pub copy_limit: Option<usize>,
-    /// The smallest memory in bytes of a device that copies. `None` if all devices work in place.
+    /// The smallest memory limit, in bytes, of the devices that copy. `None` if all devices work in place.
     pub memory: Option<usize>,
     /// Size of one element in bytes.
     pub element: usize,
-    /// Whether the matrices lie on one device, which then works on the problem as a whole.
+    /// Whether all matrices of the call lie on one device. This device then works on the problem as a whole.
     pub resident: bool,
 }
 
-/// Smallest order of a tile that is ever chosen. A device whose memory cannot hold tiles of the smallest order is refused.
+/// Smallest order of a tile that is ever chosen, unless the matrix itself is smaller. A device whose memory cannot hold tiles of
+/// the smallest order is refused.
 const LEAST_TILE: usize = 8;
 /// Largest order of a square tile. Larger square tiles are not faster.
 const MAX_TILE: usize = 4096;
-/// Maximum number of elements of a tile that has a side longer than [`MAX_TILE`]. The transfer of a tile with this number of
-/// elements takes a hundred times as long as a kernel launch.
+/// Maximum number of elements of a tile that has a side longer than [`MAX_TILE`]. The transfer of a tile with `MAX_ELEMENTS`
+/// elements takes about a hundred times as long as a kernel launch.
 const MAX_ELEMENTS: usize = 1 << 20;
 
-/// The `step`-th order of a tile, in ascending order: all numbers below 64, then multiples of 16.
+/// The order of a tile with number `step` in the ascending list of allowed orders: all numbers below 64, then the multiples of
+/// 16.
 fn order(step: usize) -> usize {
     if step < 64 { step } else { (step - 60).saturating_mul(16) }
 }
 
 impl Resources {
-    /// Extents of the tiles of a product, for a device that copies. The extents are those of the largest cube, clipped to
-    /// `extents` (m, n and k of the product), for which two sets of tiles of A, B and C fit in `limit` bytes: the device computes
-    /// with one set while the other set is transferred. The tiles of a cube have equal sizes, so that no operand is loaded much
-    /// more often than another operand. If one extent of the product is shorter than the side of the cube, the other two extents
-    /// grow, so that the tiles still fill the memory and the plan has few commands.
+    /// Extents m, n and k of the tiles of a product, for a device that copies. The extents are equal, and as large as possible so
+    /// that two triples of tiles of A, B and C fit in `limit` bytes: the device computes with one triple while it transfers the
+    /// other triple. Tiles of equal extents load no operand much more often than another operand. No extent of a tile exceeds the
+    /// corresponding element of `extents`, the extents of the whole product. If one extent of the product is short, the other two
+    /// extents of the tiles grow, so that the tiles still fill the memory and the plan has few commands.
     fn copied_tile(&self, limit: usize, extents: [usize; 3]) -> [usize; 3] {
         let clipped = |order: usize| extents.map(|extent| extent.min(order));
         let fits = |order: usize| {
@@ -115,7 +119,7 @@ impl Resources {
         }
         let most = if self.copy_limit.is_none() { MAX_TILE } else { usize::MAX };
         let tiles = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
-        // halve the longer side until every device has a tile and no tile is too large
+        // halve the longer side of the tile until every device has a tile and no tile is too large
         while (tiles(mc, nc) < self.devices || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
             let side = if mc > nc { &mut mc } else { &mut nc };
             *side = half(*side);
@@ -133,7 +137,8 @@ impl Resources {
             return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
-        // the transfers of one block overlap the solve of the preceding block
+        // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
+        // preceding block
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
         if mode == TrsmMode::Substitution && self.holds(n.saturating_mul(n.saturating_add(nrhs)), nb.saturating_mul(n.max(nrhs))) {
             return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX };
@@ -143,7 +148,8 @@ impl Resources {
             Some(limit) => {
                 let extents = match mode {
                     TrsmMode::Substitution => [n.clamp(1, TRSM_NB), per_device, n],
-                    // inverses and copies of right-hand sides take the memory that the tiles of products leave
+                    // the inverses of diagonal blocks and the copies of right-hand sides use the memory that the tiles of
+                    // products leave free
                     TrsmMode::Inverted => [MAX_TILE; 3],
                 };
                 let [nb, nc, kc] = self.copied_tile(limit, extents);
@@ -153,8 +159,9 @@ impl Resources {
         Blocking { mc: nb, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX }
     }
 
-    /// Block sizes of exchanges of rows (`side` is left) or columns (right) of an m×n matrix. Strips have the full length of the
-    /// matrix, and two strips fit in the memory.
+    /// Block sizes of exchanges in an m×n matrix: exchanges of rows if `side` is left, and of columns if `side` is right. A strip
+    /// is a range of columns with all their elements (left) or a range of rows with all their elements (right). Two strips fit in
+    /// the memory of a device.
     #[must_use]
     pub fn laswp(&self, m: usize, n: usize, side: Side) -> Blocking {
         let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
@@ -168,8 +175,9 @@ impl Resources {
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
 
-    /// Whether the call has a single device, and this device copies and has memory for twice `elements` elements, of which
-    /// `together` elements lie in one buffer.
+    /// Whether the call has a single device, and this device copies and can hold all elements of the problem. The problem has
+    /// `elements` elements, which may use half of the memory limit, and its largest block has `together` elements, which must fit
+    /// in one buffer.
     fn holds(&self, elements: usize, together: usize) -> bool {
         let fits =
             |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements.saturating_mul(self.element) <= limit / 2);
@@ -179,7 +187,8 @@ impl Resources {
     /// Block sizes of the LU factorisation of an m×n matrix.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
-        // a device whose memory holds the whole matrix factors it faster than panels that are loaded and stored one by one
+        // if the memory of the device holds the whole matrix, to factor the matrix as a whole is faster than to load and store
+        // panels one by one
         if self.resident || self.holds(m.saturating_mul(n), m.saturating_mul(n)) {
             return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX };
         }
@@ -189,12 +198,12 @@ impl Resources {
                 (nb, (n / (4 * self.devices)).next_multiple_of(8).clamp(nb.min(128), 512), usize::MAX)
             }
             Some(limit) => {
-                // the memory holds a panel and two strips of the trailing matrix: one strip is updated while the other is
-                // transferred
+                // the memory of a device holds a panel and two strips of the trailing matrix: one strip is updated while the
+                // other strip is transferred
                 let columns = limit / self.element / m.max(1);
                 let nb = (columns / 3).clamp(LEAST_TILE, COPIED_NB);
                 let share = UPDATE_TASKS_PER_DEVICE * self.devices;
-                // a panel has at most m columns; if m is small, the strips can use the memory that the panel leaves
+                // a panel has at most m columns; if m is small, the strips can use the memory that the panel leaves free
                 let strip = if m < nb { columns.saturating_sub(m) / 2 } else { nb };
                 (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
             }
@@ -203,25 +212,28 @@ impl Resources {
     }
 }
 
-/// Number of columns at which a strip of `height` rows is long enough to be worth a transfer of its own.
+/// Number of columns of a strip of `height` rows above which a wider strip brings no further gain: the strip has [`MAX_ELEMENTS`]
+/// elements.
 fn longest_strip(height: usize) -> usize {
     MAX_ELEMENTS / height.max(1)
 }
 
-/// Order of the diagonal blocks of a triangular solve, if the memory and the triangle are large enough.
+/// Order of the diagonal blocks of a triangular solve, if the triangle is at least as large and the memory of the device
+/// suffices.
 const TRSM_NB: usize = 256;
-/// Maximum number of diagonal blocks of a triangle, if the call has a single device and this device holds both matrices.
+/// Maximum number of diagonal blocks of a triangular solve on a single device whose memory holds both matrices.
 const HELD_BLOCKS: usize = 8;
-/// Maximum width of a panel that is streamed through a device: `4·P/B` (P operations and B bytes per second), for a memory bus of
-/// a few GB/s per core.
+/// Maximum number of columns of a panel of a matrix that a device copies part by part: `4·P/B` for a device that computes P
+/// floating-point operations per second and copies B bytes per second. The value of `COPIED_NB` suits a memory bus of a few GB/s
+/// for each core.
 const COPIED_NB: usize = 768;
 
-/// Number of update tasks of a step, for each device that copies. A device that has spent time on the next panel then runs fewer
-/// update tasks than the other devices.
+/// Number of update tasks of a step of LU for each device. With several tasks per device, a device that has spent time on the
+/// next panel can run fewer update tasks than the other devices.
 const UPDATE_TASKS_PER_DEVICE: usize = 4;
 
-/// Width of a panel of a matrix that is factored in place. The panel is wide enough for a fast product in the update. The panel
-/// is narrow enough that its factorisation takes no longer than the update that runs at the same time.
+/// Number of columns of a panel, for LU on devices that work in place. The panel is wide enough for a fast product in the update,
+/// and narrow enough that its factorisation takes no longer than the update that runs at the same time.
 fn panel_width(n: usize) -> usize {
     match n {
         0..512 => 32,

@@ -8,7 +8,8 @@ use crate::plan::{MatrixId, Registers};
 /// Index of a command in its plan.
 pub type CommandId = u32;
 
-/// The kind of a device's queue. Queues of different kinds work in parallel. A queue of kernels executes its commands in order.
+/// The kind of a device's queue. The queues of a device that have different kinds work in parallel. A queue of kernels executes
+/// its commands in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Queue {
     /// Queue of `Ld` commands, which copy host memory into registers.
@@ -34,20 +35,21 @@ impl std::fmt::Display for Queue {
     }
 }
 
-/// Memory through which one command can depend on another command.
+/// Memory through which one command of a plan can depend on another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// A register of the plan.
     Register(Reg),
-    /// A matrix of the caller.
+    /// A matrix in the caller's memory or in the memory of a device.
     Matrix(MatrixId),
 }
 
-/// The memory that a command reads and writes: the input of the dependency search.
+/// The memory that a command reads and writes. The search for dependencies between commands calls the methods of the trait
+/// `Effects`.
 ///
-/// A register with a window *stands for* the rectangle of its window: a command that reads or writes the register counts as a
-/// command that reads or writes the rectangle. A device that can access the matrix directly may therefore work on the rectangle
-/// in place, in any order that the dependencies allow.
+/// A register with a window *stands for* a rectangle of a matrix: a command that reads or writes the register counts as a command
+/// that reads or writes the rectangle. A device that can access the matrix directly may therefore work on the rectangle in place,
+/// and may run its commands in any order that the dependencies allow.
 #[enum_dispatch]
 pub trait Effects {
     /// The kind of queue that executes the command.
@@ -58,14 +60,14 @@ pub trait Effects {
     fn registers(&self, visit: &mut dyn FnMut(Reg));
 }
 
-/// A command that copies a register's window into the register.
+/// A command that loads a register: it copies the rectangle of a matrix for which the register stands into the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ld {
     /// The register that is loaded.
     pub reg: Reg,
 }
 
-/// A command that copies a register into the register's window.
+/// A command that stores a register: it copies the register into the rectangle of a matrix for which the register stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct St {
     /// The register that is stored.
@@ -79,17 +81,17 @@ pub struct Exec {
     pub instruction: Instruction,
 }
 
-/// An empty command that completes when all earlier commands of its queue and task have completed.
+/// An empty command that completes when all preceding commands of its task in its queue have completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The queue that contains the `Mark`.
     pub queue: Queue,
 }
 
-/// An empty command that completes when all earlier commands of its task have completed, in all queues.
+/// An empty command that completes when all preceding commands of its task have completed, in all queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
-    /// The queue that contains the `Bar`, and whose later commands wait for it.
+    /// The queue that contains the `Bar`. The commands of this queue that follow the `Bar` wait for the `Bar`.
     pub queue: Queue,
 }
 
@@ -97,19 +99,20 @@ pub struct Bar {
 #[enum_dispatch(Effects)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
-    /// Loads a register from its window.
+    /// Loads a register from the rectangle of a matrix for which the register stands.
     Ld(Ld),
-    /// Stores a register into its window.
+    /// Stores a register into the rectangle of a matrix for which the register stands.
     St(St),
     /// Runs an instruction.
     Exec(Exec),
     /// An empty command that marks a point in a queue.
     Mark(Mark),
-    /// An empty command that waits for all earlier commands of its task.
+    /// An empty command that waits for all preceding commands of its task.
     Bar(Bar),
 }
 
-/// Reports the effects of a transfer: `access[0]` on the window and `access[1]` on the register.
+/// Calls `visit` for the two effects of a transfer: `access[0]` is the access to the rectangle of the matrix, and `access[1]` is
+/// the access to the register.
 fn transfer(registers: &Registers, reg: Reg, access: [Access; 2], visit: &mut dyn FnMut(Space, Region, Access)) {
     let info = &registers[reg];
     let window = info.window.expect("only a register with a window is transferred");

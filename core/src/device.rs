@@ -4,19 +4,19 @@
 //!
 //! - The core validates all arguments before it makes a command.
 //! - All rectangles lie inside their matrices and buffers.
-//! - The engine accesses a host rectangle only while the caller of the library lends the matrix.
-//! - Two conflicting commands never run at the same time. The engine submits a command only after all conflicting commands are
-//!   complete, unless a queue or a token keeps the commands in order.
+//! - The engine accesses a rectangle of a host matrix only as long as the application's call borrows the matrix.
+//! - Two conflicting commands never run at the same time. The engine submits a command only after all commands that conflict with
+//!   it are complete, unless a queue or a token keeps the conflicting commands in order.
 //! - Only the engine calls a device.
 //!
 //! **Duties of a backend:**
 //!
 //! - When a method returns `Ok`, or the token of [`Device::submit`] reports success, the effect is complete and visible to every
-//!   thread. As exceptions, [`Device::write`] and [`Device::copy_from`] may return before their effect is complete. A method of
-//!   the same device that is called later sees the effect of the earlier transfer, and may return the error of that transfer.
+//!   thread. As exceptions, [`Device::write`] and [`Device::copy_from`] may return before their effect is complete. A method that
+//!   is called after `write` or `copy_from` on the same device sees the effect of this transfer, and may return its error.
 //! - A buffer that is dropped while the device uses it stays allocated until the device has finished with the buffer.
 //! - A method that returns an error leaves all buffers unchanged, except those that the method was to write.
-//! - Several threads may call the methods at the same time.
+//! - Several threads may call the methods of one device at the same time.
 //! - A kernel computes what the documentation of its [`Instruction`] specifies.
 //! - An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
 //!   [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) means that memory is lacking at the moment: other devices do the
@@ -66,7 +66,7 @@ pub enum Memory<'a> {
 }
 
 // SAFETY: a `Memory` is only an address or a reference. Only unsafe functions access host memory through the address in a
-// `Memory`, and the callers of these functions rule out data races.
+// `Memory`, and the callers of the unsafe functions rule out data races.
 unsafe impl Send for Memory<'_> {}
 // SAFETY: a `Memory` is only an address or a reference, and the callers of the unsafe functions that use a `Memory` rule out data
 // races.
@@ -80,7 +80,7 @@ impl<'a> Operand<'a> {
         Operand { memory, offset, rows, cols, ld, dtype }
     }
 
-    /// Describes as an operand a matrix without gaps that begins at the start of a buffer.
+    /// Describes a matrix as an operand. The matrix begins at the start of `buffer`, and there are no gaps between its columns.
     #[must_use]
     pub fn packed(buffer: &'a DeviceBuffer, rows: usize, cols: usize, dtype: DType) -> Self {
         Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows.max(1), dtype }
@@ -160,10 +160,11 @@ impl HostRect {
     }
 }
 
-// SAFETY: a `HostRect` only describes memory. Only unsafe functions access the memory of a `HostRect`, and the callers of these
-// functions rule out data races.
+// SAFETY: a `HostRect` only describes memory. Only unsafe functions access the memory of a `HostRect`, and the callers of the
+// unsafe functions rule out data races.
 unsafe impl Send for HostRect {}
-// SAFETY: a `HostRect` only describes memory, and the callers of the unsafe functions that access the memory rule out data races.
+// SAFETY: a `HostRect` only describes memory, and the callers of the unsafe functions that access this memory rule out data
+// races.
 unsafe impl Sync for HostRect {}
 
 /// A region of a device's memory. Each backend chooses its own type for the region. Dropping a `DeviceBuffer` frees the device
@@ -240,8 +241,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer>;
 
     /// Copies a host rectangle into a buffer, packed column-major with `ld = rows`. When the method returns, the device has read
-    /// the rectangle. The device may still be writing the buffer, but every later method of the device finds the data in the
-    /// buffer.
+    /// the rectangle. The device may still be writing the buffer, but every method of the device that is called afterwards finds
+    /// the data in the buffer.
     ///
     /// # Safety
     /// The rectangle must be readable, and `to` must be a buffer of this device. Nothing else may write the rectangle or the
@@ -272,12 +273,12 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// The kernel could not be built, or failed.
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
 
-    /// Runs an instruction, then copies buffers into host rectangles. The default implementation waits for the completion of each
-    /// step. A backend in which a wait takes long should submit all steps and wait only once.
+    /// Runs an instruction, then copies buffers into host rectangles. The default implementation waits for the instruction and for
+    /// each copy. A backend in which a wait takes long should submit the instruction and all copies, and wait only once.
     ///
     /// # Safety
-    /// The requirements of [`Device::launch`] and [`Device::read`] must hold, but the instruction may write the buffers that are
-    /// read.
+    /// The requirements of [`Device::launch`] and [`Device::read`] must hold, except that the instruction may write the buffers
+    /// from which `reads` copies.
     ///
     /// # Errors
     /// The instruction or a transfer failed.
@@ -289,15 +290,15 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         }
     }
 
-    /// Runs sequences of `length` instructions each. The instructions of one sequence run in order. Instructions of different
-    /// sequences do not conflict, so that a device may run them in any order or at the same time. The default implementation runs
-    /// all instructions one after the other.
+    /// Runs sequences of `length` instructions each. The instructions of one sequence run in order. A device may run instructions
+    /// of different sequences in any order or at the same time. The default implementation runs all instructions one after the
+    /// other.
     ///
     /// # Safety
-    /// Each instruction must meet the requirements of [`Device::launch`].
+    /// Each instruction must meet the requirements of [`Device::launch`]. Instructions of different sequences must not conflict.
     ///
     /// # Errors
-    /// A kernel could not be built, or failed. Instructions of other sequences may have run.
+    /// A kernel could not be built, or failed. Instructions of other sequences than the failed sequence may have run.
     unsafe fn launch_sequences(&self, instructions: &[Instruction<Operand<'_>>], length: usize) -> Result<()> {
         let _ = length;
         // SAFETY: the caller guarantees that each instruction meets the requirements of `launch`.
@@ -326,11 +327,12 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     ///
     /// # Safety
     /// The requirements of [`Device::write`], [`Device::read`] or [`Device::launch`] must hold until the token reports that the
-    /// work is complete. Conflicting work on the same memory may be in flight only if the queue or `after` keeps this work and
-    /// the submitted work in order.
+    /// work is complete. Work that conflicts with the submitted work may be in flight only if the queue or `after` keeps the two
+    /// in order.
     ///
     /// # Errors
-    /// The device does not accept the work, or the work has already failed. The token reports later failures.
+    /// The device does not accept the work, or the work has already failed. If the work fails after the method has returned, the
+    /// token reports the failure.
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
         after.iter().try_for_each(|earlier| earlier.wait())?;
         // SAFETY: the caller fulfils the safety contract of `submit`, and all work in `after` is complete.

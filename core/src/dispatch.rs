@@ -1,11 +1,11 @@
 //! The dispatcher decides which command runs next, on which device, and in which memory.
 //!
 //! The dispatcher contains all scheduling rules of a run. The dispatcher is a state machine without threads or clocks. The engine
-//! calls the dispatcher under a lock, the simulator with a model of time, and the tests in every legal order. The dispatcher
-//! follows these rules:
+//! calls the dispatcher under a lock, the simulator calls it with a model of time, and the tests call it in random legal orders.
+//! The dispatcher follows these rules:
 //!
 //! - A device takes the first task, in plan order, whose predecessors are done. A device that copies matrices may hold one task
-//!   for each of its queues, so that the ST of one task, the EXEC of the next task and the LD of a third task run at the same
+//!   for each kind of queue, so that the ST of one task, the EXEC of the next task and the LD of a third task run at the same
 //!   time.
 //! - A device with two kernel queues alternates between the two queues from task to task. If a device with two kernel queues
 //!   works in place, the kernels of a task may be queued behind the kernels of the task's predecessors before the predecessors
@@ -13,12 +13,13 @@
 //! - The dispatcher assigns memory to registers in plan order, as far as the memory limit of the device allows. The memory of a
 //!   register is free again after the last command that uses the register. A task whose commands run in plan order needs at most
 //!   [`Schedule::footprint`](crate::Schedule::footprint) bytes, so a run cannot deadlock for lack of memory.
-//! - The dispatcher calls no device: [`Step::Obtain`] and [`Step::Release`] ask the caller to allocate and to free memory.
+//! - The dispatcher calls no device: by [`Step::Obtain`] and [`Step::Release`] it asks its caller to allocate or free device
+//!   memory.
 //! - A slow device does not take a task if the faster devices would finish all remaining tasks before the slow device finished
 //!   this task.
 //! - If a device turns out to have less memory than its memory limit, the run continues with the memory that the device has. If
-//!   the memory of a device does not suffice for the device's first task, or if a command lacks memory, the device leaves the run
-//!   (`dispatch/shortage.rs`) and other devices run its tasks. The run fails when all devices have left the run.
+//!   the memory of a device does not suffice for the device's first task, if a command lacks memory, or if the device is lost, the
+//!   device leaves the run (`dispatch/shortage.rs`) and other devices run its tasks. The run fails when all devices have left it.
 //! - Each kernel queue runs in order: the dispatcher issues a kernel when the kernels on which it depends have been issued and
 //!   its other dependencies are done. LD commands start in plan order, and so do ST commands. A lane holds only a few commands at
 //!   a time.
@@ -51,12 +52,12 @@ pub struct Reach {
     pub in_place: Vec<bool>,
     /// Floating-point operations per second, by which the dispatcher compares devices.
     pub flops: f64,
-    /// Number of kernel queues of the device. The dispatcher uses at most [`KERNEL_QUEUES`].
+    /// Number of kernel queues of the device. The dispatcher uses at most [`KERNEL_QUEUES`] kernel queues of a device.
     pub queues: usize,
 }
 
 impl Reach {
-    /// Whether a register needs no memory, because the device works on the matrix in place.
+    /// Whether a register needs no memory, because the device works in place on the matrix of the register's window.
     pub(crate) fn works_in_place(&self, register: &RegisterInfo) -> bool {
         register.window.is_some_and(|window| self.in_place[window.matrix.0 as usize])
     }
@@ -124,8 +125,8 @@ pub enum Step {
     Finished,
 }
 
-/// Maximum number of commands that a lane holds, by [`Queue`]: one that runs and one that follows. A kernel queue holds two more
-/// commands, since kernels may be short.
+/// Maximum number of commands that a lane holds, by [`Queue`]: one command that runs and one command that waits to run. A kernel
+/// queue holds two more commands, since kernels may be short.
 const DEPTH: [u32; 3] = [2, 4, 2];
 
 /// The state of a run: which tasks are ready, taken or done, and which registers have memory.
@@ -139,11 +140,11 @@ pub struct Dispatcher<'p> {
     unmet: Vec<u32>,
     /// For each task, the number of unfinished tasks on which it depends.
     task_unmet: Vec<u32>,
-    /// The tasks whose predecessors are done. The dispatcher skips tasks of this list that a device has already taken.
+    /// The tasks whose predecessors are done. The dispatcher skips those tasks of `ready` that a device has already taken.
     ready: BinaryHeap<Reverse<u32>>,
     /// For each task, whether a device has taken the task.
     begun: Vec<bool>,
-    /// For each register, the physical register that holds it now, if any.
+    /// For each register, the physical register that holds it now; `None` if the register has no memory now.
     memory: Vec<Option<SlotId>>,
     /// For each register, the number of unfinished commands that use the register.
     uses: Vec<u32>,
@@ -183,7 +184,7 @@ impl<'p> Dispatcher<'p> {
         }
     }
 
-    /// The lanes of a device that can receive commands. A device that copies no matrices has kernel lanes only.
+    /// The lanes of one device to which the dispatcher issues commands. A device that copies no matrices has kernel lanes only.
     pub fn lanes_of(&self, device: usize) -> impl DoubleEndedIterator<Item = Lane> + use<> {
         let DeviceState { copies, queues, .. } = self.devices[device];
         let transfers = |queue| copies.then_some(Lane::new(device, queue)).into_iter();
@@ -191,7 +192,7 @@ impl<'p> Dispatcher<'p> {
         transfers(Queue::Ld).chain(kernels).chain(transfers(Queue::St))
     }
 
-    /// The lanes of all devices that can receive commands.
+    /// All lanes of the run: the lanes that [`Dispatcher::lanes_of`] returns for each device.
     pub fn lanes(&self) -> impl Iterator<Item = Lane> {
         (0..self.devices.len()).flat_map(|device| self.lanes_of(device))
     }
@@ -214,8 +215,8 @@ impl<'p> Dispatcher<'p> {
         self.changed = true;
     }
 
-    /// Whether lanes that received [`Step::Wait`] should call [`Dispatcher::next`] again. The method returns true only once for
-    /// each change.
+    /// Whether the caller should call [`Dispatcher::next`] again for lanes that received [`Step::Wait`]. After the method has
+    /// returned true, it returns false until the state of the dispatcher changes again.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
@@ -292,7 +293,7 @@ impl<'p> Dispatcher<'p> {
                 if self.may_start(lane.device, t, command) {
                     return Some(command);
                 }
-                // if all kernels of this task were issued, kernels of later tasks need not wait for the task
+                // if all kernels of this task were issued, kernels of tasks that the device took later may be issued too
                 if !(lane.queue == Queue::Exec && self.devices[lane.device].taken[t].kernels_are_out()) {
                     return None;
                 }
@@ -301,7 +302,8 @@ impl<'p> Dispatcher<'p> {
         None
     }
 
-    /// Moves the cursor of a lane to its next command in the `t`-th taken task, and returns this command.
+    /// Moves the cursor of a lane to the lane's next command in the `t`-th task that the device has taken, and returns this
+    /// command.
     fn seek(&mut self, lane: Lane, t: usize) -> Option<CommandId> {
         let taken = &self.devices[lane.device].taken[t];
         let end = self.plan.tasks()[taken.task as usize].commands.end;
@@ -311,7 +313,7 @@ impl<'p> Dispatcher<'p> {
         found
     }
 
-    /// Whether all dependencies of a command are done and all registers that the command uses have memory.
+    /// Whether all commands on which a command depends are done and all registers that the command uses have memory.
     fn may_start(&self, device: usize, t: usize, command: CommandId) -> bool {
         let taken = &self.devices[device].taken[t];
         let born = taken.next_register == self.plan.tasks()[taken.task as usize].registers.end
@@ -437,7 +439,7 @@ impl<'p> Dispatcher<'p> {
         }
     }
 
-    /// Marks a task as done. Tasks that wait for no other task become ready.
+    /// Marks a task as done. Each successor of the task becomes ready when all tasks for which it waits are done.
     fn finish(&mut self, device: usize, task: u32) {
         self.devices[device].taken.retain(|t| t.task != task);
         self.unfinished -= 1;

@@ -8,8 +8,9 @@ use crate::schedule::Schedule;
 struct Dot<'a>(&'a Schedule);
 
 impl Schedule {
-    /// The dependency graph in the dot language of Graphviz. Commands are nodes, and each task is a box around its commands. An
-    /// arrow between two nodes is a dependency between commands; an arrow between two boxes is a dependency between tasks.
+    /// The dependency graph in the dot language of Graphviz. Commands are nodes, and a task is a box around the commands of the
+    /// task. An arrow between two nodes is a dependency between commands; an arrow between two boxes is a dependency between
+    /// tasks.
     pub fn dot(&self) -> impl fmt::Display + '_ {
         Dot(self)
     }
@@ -44,8 +45,8 @@ impl Dot<'_> {
         Ok(())
     }
 
-    /// Writes the dependencies between tasks. The dot language has arrows between nodes only, so each arrow runs from the last
-    /// command of one task to the first command of the other task.
+    /// Writes the dependencies between tasks. The dot language has arrows between nodes only, so the arrow from one task to
+    /// another runs from the last command of the first task to the first command of the second task.
     fn task_arrows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tasks = self.0.plan().tasks();
         for (t, task) in (0..).zip(tasks) {

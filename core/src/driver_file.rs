@@ -1,21 +1,22 @@
-//! The files that register drivers with the loaders of the operating system.
+//! Finds the files that register drivers. A loader library reads from these files where the drivers are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A driver that is registered by a file.
+/// A driver, and the file that registers it with a loader library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverFile {
     /// The file that registers the driver.
     pub manifest: PathBuf,
-    /// The library that the file names: a path, or a name for which the system searches.
+    /// The driver's library as `manifest` names it: a path, or a file name for which the operating system searches.
     pub library: PathBuf,
 }
 
 impl DriverFile {
-    /// The drivers that are registered by files with the extension `extension`, sorted by path. Each element of `places` is a
-    /// file that registers a driver, or a folder of such files. `library` finds the driver's library in the text of a file. On
-    /// Windows and macOS the result is empty, because drivers are registered in other ways there.
+    /// The drivers that are registered by files with the extension `extension`, sorted by the paths of these files. Each element
+    /// of `places` is a file that registers a driver, or a folder of such files. The function `library` finds the name of the
+    /// driver's library in the text and the path of a file. On Windows and macOS the result is empty, because these systems do
+    /// not register drivers by files.
     pub fn registered(
         places: impl IntoIterator<Item = PathBuf>,
         extension: &str,

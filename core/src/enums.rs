@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The operation that a routine applies to a matrix operand: `op(A)`.
+/// The operation `op` in `op(A)`, which a routine applies to a matrix operand A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Op {
     /// `op(A) = A`.
@@ -10,9 +10,9 @@ pub enum Op {
     NoTrans,
     /// `op(A) = Aᵀ`.
     Trans,
-    /// `op(A) = Aᴴ`, the conjugate transpose. For a real matrix it equals [`Op::Trans`].
+    /// `op(A) = Aᴴ`, the conjugate transpose of A. For a real matrix, Aᴴ equals Aᵀ.
     ConjTrans,
-    /// `op(A) = Ā`, the conjugate without transposition. [`Op::ConjTrans`] becomes [`Op::Conj`] if `Aᵀ` takes the place of A.
+    /// `op(A) = Ā`, the conjugate of A without transposition. [`Op::Conj`] of `Aᵀ` equals [`Op::ConjTrans`] of A.
     Conj,
 }
 
@@ -24,7 +24,7 @@ impl Op {
         matches!(self, Op::Trans | Op::ConjTrans)
     }
 
-    /// The operation that gives `op(A)` when it is applied to `Aᵀ`.
+    /// The operation whose result on `Aᵀ` equals the result of this operation on A.
     #[inline]
     #[must_use]
     pub fn flip(self) -> Op {
@@ -44,7 +44,7 @@ impl Op {
     }
 }
 
-/// The side from which a triangular matrix multiplies X.
+/// The side from which a triangular matrix multiplies the unknown X of a triangular solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Side {
     /// `op(A)·X = α·B`.
@@ -68,10 +68,10 @@ impl Side {
 /// The triangle of a matrix that a routine reads. The routine never reads the opposite triangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Uplo {
-    /// The lower triangle.
+    /// The routine reads the lower triangle of the matrix.
     #[default]
     Lower,
-    /// The upper triangle.
+    /// The routine reads the upper triangle of the matrix.
     Upper,
 }
 
@@ -114,7 +114,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout in which the same memory holds the transposed matrix.
+    /// The opposite layout: memory that holds a matrix in one layout holds its transpose in the opposite layout.
     #[must_use]
     pub fn flip(self) -> Layout {
         match self {
@@ -124,20 +124,21 @@ impl Layout {
     }
 }
 
-/// How a triangular solve handles the blocks on the diagonal of `op(A)`.
+/// How a triangular solve handles the blocks on the diagonal of the triangular matrix `op(A)`.
 ///
 /// `docs/numerics.md`, bound 7, states the error bounds of the two modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum TrsmMode {
     /// The solve inverts each diagonal block and multiplies by the inverse (Du Croz and Higham 1992). With inverted blocks, all
-    /// operations are matrix products, but the error bound is weaker.
+    /// remaining operations are matrix products, but the error bound of the solution is weaker than with substitution.
     Inverted,
-    /// The solve uses forward or back substitution. The residual of each element is small.
+    /// The solve uses forward or back substitution. The residual of each element of the solution is small.
     #[default]
     Substitution,
 }
 
-/// Implements `Display` for flags: prints the letter of the flag in the BLAS interface, or a word.
+/// Implements `Display` for flags: a flag of the BLAS prints as its letter in the BLAS interface, and any other flag prints as a
+/// word.
 macro_rules! letters {
     ($($kind:ident { $($variant:ident => $letter:literal),+ })+) => {$(
         impl fmt::Display for $kind {

@@ -1,4 +1,4 @@
-//! The error type of all fallible calls: kind, operation, message, context and source.
+//! The error type of all fallible calls. An error contains its kind, the operation, a message, context entries and its source.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,27 +7,27 @@ use std::sync::Arc;
 /// The result of a fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kind of an error, by which a program can decide how to react.
+/// The kind of an error. A program can decide by the kind how to react to the error.
 ///
-/// A zero pivot is not an error of a factorisation, which reports it as `info`. A solve with factors that have a zero pivot is an
-/// error.
+/// A factorisation with a zero pivot succeeds and returns the number of the zero pivot as `info`. A solve with LU factors that
+/// have a zero pivot fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// An argument of the caller is wrong. A call with a wrong argument computes and writes nothing.
+    /// The caller passed an invalid argument. A call with an invalid argument computes and writes nothing.
     InvalidArgument,
-    /// The matrix of a system is singular: `U(pivot, pivot)`, counted from 1 as in `info`, is the first pivot that is exactly
-    /// zero. The call did not solve the system.
+    /// The matrix of a system is singular: `U(pivot, pivot)` is the first diagonal element of U that is exactly zero, where
+    /// indices count from 1. The failed call did not solve the system.
     Singular {
-        /// Number of the zero pivot, counted from 1.
+        /// Number of the first zero pivot, counted from 1.
         pivot: usize,
     },
-    /// A device lacked memory: its limit is below the smallest working set, or its driver refused an allocation.
+    /// A device lacked memory: its memory limit is too small for a single task, or its driver refused an allocation.
     OutOfMemory,
     /// The host lacked memory: the operating system refused an allocation.
     OutOfHostMemory,
     /// A command failed on the device.
     DeviceFailed,
-    /// The device is lost, or it did not respond in time. The device accepts no further commands.
+    /// The device is lost, or did not respond in time. A lost device accepts no further commands.
     DeviceLost,
     /// The device lacks a capability that the call needs.
     Unsupported,
@@ -36,7 +36,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether another device may be able to do the work, because this device lacks memory or is lost.
+    /// Whether another device may be able to do the work that failed, because the failed device lacks memory or is lost.
     #[must_use]
     pub fn is_recoverable_elsewhere(self) -> bool {
         self.is_out_of_memory() || self == ErrorKind::DeviceLost
@@ -64,13 +64,13 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Key of the context entry that states what happened to the output matrices of a call.
+/// Key of the context entry of an error that states what happened to the output matrices of the failed call.
 pub(crate) const OUTPUTS: &str = "outputs";
 
-/// Value of the [`OUTPUTS`] entry if the call has not written to any output matrix.
+/// Value of the context entry [`OUTPUTS`] if the failed call has not written to any output matrix.
 pub(crate) const OUTPUTS_UNCHANGED: &str = "as they were";
 
-/// Kind, operation, message, context and source of a failure.
+/// An error: the kind, operation, message, context and source of a failure.
 ///
 /// ```
 /// use lapidary_core::{Error, ErrorKind};
@@ -91,25 +91,27 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of `kind` in `operation`.
+    /// An error of kind `kind` in the operation `operation`, with the message `message`.
     #[must_use]
     pub fn new(kind: ErrorKind, operation: &'static str, message: impl Into<String>) -> Self {
         Error(Box::new(Inner { kind, operation, message: message.into(), context: Vec::new(), source: None }))
     }
 
-    /// An error of kind [`ErrorKind::InvalidArgument`] in `operation`: a mistake of the caller.
+    /// An error of kind [`ErrorKind::InvalidArgument`] in the operation `operation`: the caller passed an invalid argument.
     #[must_use]
     pub fn invalid(operation: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, operation, message)
     }
 
-    /// An error of kind [`ErrorKind::Singular`] in `operation`: pivot number `pivot`, counted from 1, is exactly zero.
+    /// An error of kind [`ErrorKind::Singular`] in the operation `operation`: pivot number `pivot`, counted from 1, is exactly
+    /// zero.
     #[must_use]
     pub fn singular(operation: &'static str, pivot: usize) -> Self {
         Self::new(ErrorKind::Singular { pivot }, operation, format!("U({pivot}, {pivot}) is exactly zero"))
     }
 
-    /// Adds the statement that the output matrices are unchanged, unless the error already has a statement about them.
+    /// Adds to the error the statement that the output matrices are unchanged. An error that already has a statement about the
+    /// output matrices stays as it is.
     #[must_use]
     pub fn untouched(self) -> Self {
         if self.outputs().is_some() { self } else { self.with(OUTPUTS, OUTPUTS_UNCHANGED) }
@@ -121,20 +123,22 @@ impl Error {
         self.outputs() == Some(OUTPUTS_UNCHANGED)
     }
 
-    /// Sets the error's statement about the output matrices, in place of an earlier statement.
+    /// Sets the error's statement about the output matrices. The new statement replaces any statement about the output matrices
+    /// that the error already has.
     #[must_use]
     pub fn with_outputs(mut self, outputs: &str) -> Self {
         self.0.context.retain(|(key, _)| *key != OUTPUTS);
         self.with(OUTPUTS, outputs)
     }
 
-    /// The error's statement about the output matrices. `None` if the error has no such statement.
+    /// The error's statement about what happened to the output matrices. `None` if the error has no statement about the output
+    /// matrices.
     #[must_use]
     pub fn outputs(&self) -> Option<&str> {
         self.context().find(|(key, _)| *key == OUTPUTS).map(|(_, value)| value)
     }
 
-    /// Adds a context entry, which says where the error occurred.
+    /// Adds a context entry to the error: a name and a value that tell where the error occurred.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.0.context.push((key, value.to_string()));
@@ -160,7 +164,7 @@ impl Error {
         self.0.operation
     }
 
-    /// The context entries, innermost entry first.
+    /// The context entries of the error, in the order in which they were added.
     pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.context.iter().map(|(key, value)| (*key, value.as_str()))
     }

@@ -1,17 +1,18 @@
-//! Facts about a device: identity, limits, features, memory and estimated rates.
+//! Facts about a device: its identity, limits, features, memory and estimated speeds.
 //!
-//! A backend collects the facts once, when it opens the device. Other code makes the decisions that depend on the facts.
+//! A backend collects the facts about a device once, when it opens the device. The backend only collects the facts; code outside
+//! the backend decides what follows from them.
 
 use std::fmt;
 
 use crate::scalar::DType;
 
-/// Facts about one device, as its backend states them.
+/// Facts about one device, which the backend of the device states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceFacts {
     /// Name by which a user selects the device, such as `cpu:0`.
     pub name: String,
-    /// One line of text for users: the model, and the driver or the instruction set.
+    /// One line of text for users: the model of the device, and its driver or its instruction set.
     pub description: String,
     /// Kind, vendor, architecture, model and driver of the device.
     pub identity: Identity,
@@ -19,23 +20,24 @@ pub struct DeviceFacts {
     pub limits: Limits,
     /// Optional features of the device that kernels can use.
     pub features: Vec<Feature>,
-    /// Element types that the instructions of the device support.
+    /// Element types on which the device can run instructions.
     pub dtypes: Vec<DType>,
-    /// Number of cores of a CPU or multiprocessors of a GPU; `None` if the driver does not report it.
+    /// Number of cores of a CPU, or of multiprocessors of a GPU. `None` if the driver does not report the number.
     pub compute_units: Option<usize>,
     /// Width of a vector register of the device in bits.
     pub vector_bits: usize,
-    /// Bytes of device memory for registers. `None` if the backend states no limit.
+    /// The memory limit of the device: the number of bytes of device memory for registers. `None` if the backend states no limit.
     pub memory: Option<usize>,
     /// Whether the device computes on host memory directly, without a copy.
     pub host_memory: bool,
-    /// Number of kernel queues. Kernels of one queue run in order; kernels of different queues may run at the same time.
+    /// Number of kernel queues of the device. Kernels of one queue run in order, and kernels of different queues may run at the
+    /// same time.
     pub queues: usize,
-    /// Estimated speeds of the device.
+    /// Estimated speeds of the device in computing and copying.
     pub rates: Rates,
 }
 
-/// Identity of a device. A field is empty if neither the driver nor the operating system reports it.
+/// Identity of a device. A text field of `Identity` is empty if neither the driver nor the operating system reports its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Kind of hardware of the device.
@@ -57,12 +59,12 @@ pub enum DeviceKind {
     Cpu,
     /// A graphics processor. Each multiprocessor of a GPU runs many work-items at the same time.
     Gpu,
-    /// Another kind of hardware, or an unknown kind.
+    /// The device is neither a CPU nor a GPU, or its kind is unknown.
     #[default]
     Other,
 }
 
-/// Limits on the kernels and buffers of a device. `usize::MAX` means that there is no limit.
+/// Limits on the kernels and buffers of a device. The value `usize::MAX` of a field means that the device has no such limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of work-items in a work-group.
@@ -73,13 +75,13 @@ pub struct Limits {
     pub groups: usize,
     /// Maximum size of a buffer, in bytes.
     pub buffer: usize,
-    /// Maximum number of loop iterations of a work-item, over all its loops. Some drivers silently stop a loop that takes more
-    /// iterations.
+    /// Maximum number of loop iterations of a work-item, summed over all its loops. Some drivers silently stop a work-item's loop
+    /// when the sum exceeds the maximum.
     pub loop_iterations: usize,
 }
 
 impl Default for Limits {
-    /// Limits of a minimal device: work-groups of one work-item, no local memory, and no other limit.
+    /// Limits of a minimal device: work-groups of one work-item, and no local memory. The remaining fields state no limit.
     fn default() -> Self {
         Limits { work_group: 1, local_memory: 0, groups: usize::MAX, buffer: usize::MAX, loop_iterations: usize::MAX }
     }
@@ -92,10 +94,10 @@ pub enum Feature {
     F16,
     /// The work-items of a sub-group can exchange values.
     Subgroups,
-    /// The device records the times at which a kernel began and ended.
+    /// The device records the times at which a kernel begins and ends.
     Timestamps,
-    /// A work-group may wait for a work-group that began earlier: the earlier work-group continues to run during the wait, and
-    /// the waiting work-group sees its writes.
+    /// A work-group may wait for another work-group that began before it. During the wait the other work-group continues to run,
+    /// and the waiting work-group sees the writes of the other work-group.
     GroupsMayWait,
     /// Different work-items may write different components of the same vector in local memory.
     PartsOfVectors,
@@ -116,15 +118,15 @@ impl fmt::Display for Feature {
 /// Speeds of a device that are estimated, not measured. The cost model uses the estimates as initial values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Floating-point operations per second in f64, or in f32 if the device does not support f64.
+    /// Estimated floating-point operations per second in f64, or in f32 if the device does not support f64.
     pub flops: f64,
-    /// Bytes per second of a copy between host and device memory.
+    /// Estimated bytes per second of a copy between host memory and device memory.
     pub bandwidth: f64,
 }
 
 impl DeviceFacts {
-    /// Facts of a minimal device: one kernel queue, f32 only, no optional features. Backends and tests replace the fields that
-    /// they know.
+    /// Facts of a minimal device: one kernel queue, f32 only, no optional features. Backends and tests replace the fields whose
+    /// values they know.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         DeviceFacts {

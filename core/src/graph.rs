@@ -135,7 +135,7 @@ fn registers_by_first_use(tasks: &[Task], live_ranges: &[LiveRange]) -> Vec<Reg>
 struct Search<'p> {
     matrices: &'p [MatrixInfo],
     matrix_maps: Vec<AccessMap>,
-    /// The access maps of the current task's registers. The maps are reused from task to task.
+    /// The access maps of the current task's registers. The access maps are reused from task to task.
     register_maps: Vec<AccessMap>,
     command_edges: Vec<(u32, u32)>,
     task_edges: Vec<(u32, u32)>,
@@ -198,7 +198,7 @@ impl<'p> Search<'p> {
         map.touch(region, access, id, &mut |earlier| {
             let ((from, queue), (to, own)) = (origin[earlier as usize], origin[id as usize]);
             if from != to {
-                // the search finds the same edge between two tasks several times in succession, and keeps only the first
+                // the search finds the same edge between two tasks several times in succession, and adds the edge only once
                 if std::mem::replace(&mut seen_task[from as usize], to) != to {
                     task_edges.push((from, to));
                 }
@@ -212,9 +212,10 @@ impl<'p> Search<'p> {
         });
     }
 
-    /// Adds the edges of a `Mark` or `Bar`. A `Mark` waits for all earlier commands of its queue, and a `Bar` for all earlier
-    /// commands of its task. Each queue stops at a `Mark` or `Bar` until the `Mark` or `Bar` is done, so only commands since the
-    /// previous one need an edge to the next one.
+    /// Adds the edges to a `Mark` or `Bar`. A `Mark` waits for all earlier commands of its queue in the same task, and a `Bar`
+    /// waits for all earlier commands of its task. Since a queue stops at a `Mark` or `Bar` until the `Mark` or `Bar` is done, a
+    /// new `Mark` needs edges only from the commands since the previous `Mark` of its queue, and a new `Bar` needs edges only from
+    /// the commands since the previous `Bar` of its queue.
     fn auxiliary(&mut self, id: CommandId, task: &Task, commands: &[Command]) {
         let earlier = (task.commands.start..id).rev();
         match commands[id as usize] {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::routine::Routine;
 
 /// LAPACK's `info` of a factorisation: 0, or the number, counted from 1, of the first pivot of U that is exactly zero. A
-/// factorisation with a zero pivot still completes, but its factors cannot solve a system.
+/// factorisation with a zero pivot still completes, but no system can be solved with its factors L and U.
 ///
 /// ```
 /// use lapidary_core::{ErrorKind, Info};
@@ -15,7 +15,7 @@ use crate::routine::Routine;
 /// assert_eq!((info.get(), info.pivot()), (3, Some(3)));
 /// assert_eq!(info.check().unwrap_err().kind(), ErrorKind::Singular { pivot: 3 });
 /// ```
-/// The compiler warns if a program drops the value without using it:
+/// The compiler warns if a program ignores a returned `Info`:
 /// ```compile_fail
 /// #![deny(unused_must_use)]
 /// lapidary_core::Info::new(3);
@@ -25,12 +25,12 @@ use crate::routine::Routine;
 pub struct Info(usize);
 
 impl Info {
-    /// The `info` value with the number of the first zero pivot, counted from 1, or 0 if no pivot is zero.
+    /// Makes the `info` value from a number: the number, counted from 1, of the first zero pivot, or 0 if no pivot is zero.
     pub fn new(info: usize) -> Self {
         Info(info)
     }
 
-    /// The number that LAPACK returns: 0 if no pivot is zero, otherwise the number of the first zero pivot.
+    /// The number that LAPACK returns: 0 if no pivot is zero, otherwise the number, counted from 1, of the first zero pivot.
     #[must_use]
     pub fn get(self) -> usize {
         self.0
@@ -42,10 +42,10 @@ impl Info {
         (self.0 != 0).then_some(self.0)
     }
 
-    /// Turns a zero pivot into an error.
+    /// Returns an error if a pivot is zero.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Singular`](crate::ErrorKind::Singular) if a pivot is zero.
+    /// Returns an error of the kind [`ErrorKind::Singular`](crate::ErrorKind::Singular) if a pivot is zero.
     pub fn check(self) -> Result<()> {
         self.pivot().map_or(Ok(()), |pivot| Err(Error::singular(Routine::Getrf.name(), pivot)))
     }

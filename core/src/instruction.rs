@@ -1,14 +1,14 @@
-//! The instructions: kernels that run on registers.
+//! Instructions: kernels that run on registers.
 //!
-//! An [`Instruction`] specifies a kernel. The plain loops of the CPU backend's reference path define the meaning of each
-//! instruction in every case; all other kernels must agree with these loops. The type parameter `O` is the type of the operands:
-//! a [`Tile`] of a virtual register in a plan, or a region of memory at a device.
+//! An [`Instruction`] specifies a kernel. The plain loops in the CPU backend define the result of each instruction, and all other
+//! kernels must agree with these loops. The type parameter `O` of an instruction is the type of its operands: a [`Tile`] of a
+//! virtual register in a plan, or a region of a device's memory in a call of a device.
 //!
 //! Contract of every kernel:
-//! - If β = 0, the kernel writes the result without reading the old values.
-//! - If α = 0 or k = 0, the kernel reads neither factor of a product.
-//! - The kernel never reads the opposite triangle of a triangular matrix, nor a unit diagonal.
-//! - NaN and Inf propagate as in the plain loops.
+//! - If β = 0, the kernel writes C without reading the old values of C.
+//! - If α = 0 or k = 0, the kernel of a product reads neither A nor B.
+//! - The kernel never reads the triangle of A opposite to the triangle that `uplo` names, nor a unit diagonal.
+//! - NaN and Inf propagate as in the plain loops of the CPU backend.
 //! - The kernel writes nothing outside the rectangles of its operands.
 
 use std::fmt;
@@ -47,13 +47,13 @@ impl Region {
         Region { row: 0, col: 0, rows, cols }
     }
 
-    /// The rectangle that results if this rectangle is moved down by `row` rows and to the right by `col` columns.
+    /// This rectangle, moved down by `row` rows and to the right by `col` columns.
     #[must_use]
     pub fn shifted(self, row: usize, col: usize) -> Self {
         Region { row: self.row + row, col: self.col + col, ..self }
     }
 
-    /// Whether the two rectangles share an element.
+    /// Whether the rectangles `self` and `other` share an element.
     #[must_use]
     pub fn overlaps(&self, other: &Region) -> bool {
         let meet = |a: usize, n: usize, b: usize, m: usize| a < b + m && b < a + n;
@@ -78,7 +78,7 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// The rectangle of `rows` × `cols` elements at (`row`, `col`) of this tile.
+    /// The part of this tile with `rows` × `cols` elements, whose first element is element (`row`, `col`) of this tile.
     #[must_use]
     pub fn sub(self, row: usize, col: usize, rows: usize, cols: usize) -> Tile {
         debug_assert!(row + rows <= self.region.rows && col + cols <= self.region.cols);
@@ -107,15 +107,15 @@ pub enum Access {
     Write,
 }
 
-/// Direction and origin of row exchanges.
+/// Side, order and first row of exchanges of rows or columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swaps {
-    /// Whether the pivots exchange rows (left) or columns (right) of the tile. A tile of a transposed matrix needs column
-    /// exchanges.
+    /// Whether the instruction exchanges rows (left) or columns (right) of the tile. If the tile belongs to the transpose of the
+    /// caller's matrix, columns must be exchanged instead of rows.
     pub side: Side,
-    /// Whether the exchanges run in ascending order. The value `false` means descending order.
+    /// Whether the exchanges are made in ascending order of the pivots. The value `false` means descending order.
     pub forward: bool,
-    /// The row of the matrix that is row 0 of the tile. Pivots count from the first row of the matrix.
+    /// The index in the whole matrix of row 0 of the tile. Pivots are indices of rows of the whole matrix.
     pub first_row: usize,
 }
 
@@ -124,19 +124,19 @@ pub struct Swaps {
 pub enum Instruction<O = Tile> {
     /// The matrix product `C ← α·op(A)·op(B) + β·C`.
     Gemm {
-        /// The factor α of the product.
+        /// The scalar α of the product.
         alpha: Value,
         /// The operation that is applied to A.
         op_a: Op,
-        /// The left factor A.
+        /// The left operand A of the product.
         a: O,
         /// The operation that is applied to B.
         op_b: Op,
-        /// The right factor B.
+        /// The right operand B of the product.
         b: O,
-        /// The factor β of the old C.
+        /// The scalar β, by which the old C is multiplied.
         beta: Value,
-        /// The result C.
+        /// The matrix C, which the kernel replaces by the result.
         c: O,
     },
     /// The triangular solve `B ← α·op(A)⁻¹·B` (left) or `B ← α·B·op(A)⁻¹` (right), by substitution.
@@ -149,7 +149,7 @@ pub enum Instruction<O = Tile> {
         op: Op,
         /// Whether the diagonal of A is stored or consists of ones.
         diag: Diag,
-        /// The factor α of B.
+        /// The scalar α, by which B is multiplied.
         alpha: Value,
         /// The triangular matrix A.
         a: O,
@@ -164,28 +164,28 @@ pub enum Instruction<O = Tile> {
         diag: Diag,
         /// The triangular matrix A.
         a: O,
-        /// The inverse V.
+        /// Output: the inverse V.
         inverse: O,
     },
     /// The LU factorisation `A = P·L·U` of a panel. If a pivot is zero and `info` is still 0, the kernel sets `info` to the
-    /// number, counted from 1, of the first row with a zero pivot.
+    /// number, counted from 1, of the first row of the matrix with a zero pivot.
     Getrf {
         /// Whether the kernel exchanges rows.
         pivoting: bool,
-        /// The row of the matrix that is row 0 of the panel.
+        /// The index in the whole matrix of row 0 of the panel.
         first_row: usize,
         /// The panel A, which the kernel replaces by L and U.
         a: O,
         /// Output: the pivots of the panel (`i32`, one column).
         ipiv: O,
-        /// One `i32`: 0, or the number of the first zero pivot, counted from 1.
+        /// Input and output, one `i32`: 0, or the number, counted from 1, of the first zero pivot of the matrix.
         info: O,
     },
-    /// Exchanges of rows of A: the kernel exchanges row `i` with row `ipiv[i]`.
+    /// Exchanges of rows of A: the kernel exchanges row `i` with row `ipiv[i]` for each `i`.
     Laswp {
-        /// Direction and origin of the exchanges.
+        /// Side, order and first row of the exchanges.
         swaps: Swaps,
-        /// The matrix A.
+        /// The matrix A, whose rows or columns the kernel exchanges.
         a: O,
         /// The pivots (`i32`, one column).
         ipiv: O,
@@ -197,51 +197,51 @@ pub enum Instruction<O = Tile> {
         /// The destination B.
         b: O,
     },
-    /// The scaling `C ← β·C`.
+    /// The multiplication of a matrix by a scalar, `C ← β·C`.
     Scale {
-        /// The factor β.
+        /// The scalar β.
         beta: Value,
-        /// The matrix C.
+        /// The matrix C, which the kernel multiplies by β.
         c: O,
     },
-    /// The product of [`Instruction::Gemm`] for each of `count` matrices. In every batched instruction the matrices of an operand
-    /// lie side by side: matrix i consists of the columns `i·n .. (i + 1)·n` of an operand with `count·n` columns.
+    /// The product `C ← α·op(A)·op(B) + β·C` for each of `count` triples of matrices. In every batched instruction the matrices
+    /// of an operand lie side by side: matrix i consists of the columns `i·n .. (i + 1)·n` of an operand with `count·n` columns.
     GemmBatched {
         /// Number of matrices in each operand.
         count: usize,
-        /// The factor α of the products.
+        /// The scalar α of the products.
         alpha: Value,
         /// The operation that is applied to each matrix of A.
         op_a: Op,
-        /// The left factors A.
+        /// The left operands A of the products, side by side.
         a: O,
         /// The operation that is applied to each matrix of B.
         op_b: Op,
-        /// The right factors B.
+        /// The right operands B of the products, side by side.
         b: O,
-        /// The factor β of the old C.
+        /// The scalar β, by which the old C is multiplied.
         beta: Value,
-        /// The results C.
+        /// The matrices C, side by side, which the kernel replaces by the results.
         c: O,
     },
     /// The LU factorisation `A = P·L·U` of each of `count` matrices.
     GetrfBatched {
-        /// Number of matrices.
+        /// Number of matrices in the batch.
         count: usize,
         /// Whether the kernel exchanges rows.
         pivoting: bool,
         /// The matrices A, which the kernel replaces by L and U.
         a: O,
-        /// Output: the pivots of all matrices, matrix after matrix (`i32`, one column). Pivots count from the first row of their
-        /// matrix.
+        /// Output: the pivots of all matrices, matrix after matrix (`i32`, one column). The pivots of each matrix are indices of
+        /// rows of that matrix, counted from 0.
         ipiv: O,
         /// Output, one `i32` for each matrix (one column): 0, or the number, counted from 1, of the first zero pivot.
         info: O,
     },
-    /// The solve `B ← op(A)⁻¹·B` for each of `count` matrices, from the results of [`Instruction::GetrfBatched`] on square
-    /// matrices.
+    /// The solve `B ← op(A)⁻¹·B` for each of `count` square matrices A, from the factors and the pivots that
+    /// [`Instruction::GetrfBatched`] computed.
     GetrsBatched {
-        /// Number of matrices.
+        /// Number of matrices in the batch.
         count: usize,
         /// The operation that is applied to each A.
         op: Op,
@@ -252,20 +252,20 @@ pub enum Instruction<O = Tile> {
         /// The right-hand sides B, which the kernel replaces by the solutions.
         b: O,
     },
-    /// The search for the first zero on the diagonal of each of `count` square matrices.
+    /// The search for the first zero pivot in the LU factors of each of `count` square matrices.
     ZeroPivots {
-        /// Number of matrices.
+        /// Number of matrices in the batch.
         count: usize,
         /// The factors L and U of each matrix.
         lu: O,
         /// Output, one `i32` for each matrix (one column): 0, or the number, counted from 1, of the first row with a zero on the
-        /// diagonal.
+        /// diagonal of U.
         info: O,
     },
 }
 
 impl<O: Copy> Instruction<O> {
-    /// The standard name of the kernel.
+    /// The name of the kernel, which is the name of the routine in BLAS or LAPACK if they have the routine.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -283,7 +283,7 @@ impl<O: Copy> Instruction<O> {
         }
     }
 
-    /// Calls `visit` for each operand, in a fixed order, with the kernel's access to that operand.
+    /// Calls `visit` for each operand of the instruction, in a fixed order, with the kernel's access to that operand.
     pub fn operands(&self, mut visit: impl FnMut(O, Access)) {
         use Access::{Read, Write};
         match *self {
@@ -326,7 +326,7 @@ impl<O: Copy> Instruction<O> {
         }
     }
 
-    /// Whether the results depend on the old elements of an operand. `operand` is an index in the order of
+    /// Whether the results depend on the old elements of the operand with index `operand`, counted from 0 in the order of
     /// [`Instruction::operands`].
     #[must_use]
     pub fn reads(&self, operand: usize) -> bool {
@@ -340,7 +340,7 @@ impl<O: Copy> Instruction<O> {
         }
     }
 
-    /// Replaces the operands by the results of `f`, which receives the operands in the order of [`Instruction::operands`].
+    /// Replaces each operand by the result of `f` for that operand. `f` is called in the order of [`Instruction::operands`].
     #[inline]
     pub fn map<P>(&self, mut f: impl FnMut(O) -> P) -> Instruction<P> {
         match *self {
@@ -373,7 +373,7 @@ impl<O: Copy> Instruction<O> {
 
 /// An operand whose shape is known.
 pub trait Extent {
-    /// Number of rows and number of columns.
+    /// Number of rows and number of columns of the operand.
     fn extent(&self) -> (usize, usize);
 }
 
@@ -384,7 +384,7 @@ impl Extent for Tile {
 }
 
 impl<O: Extent + Copy> Instruction<O> {
-    /// Number of floating-point operations, for cost models.
+    /// Number of floating-point operations of the instruction, for cost models.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn flops(&self) -> f64 {
@@ -407,7 +407,7 @@ impl<O: Extent + Copy> Instruction<O> {
         }
     }
 
-    /// Number of elements of all operands, for cost models.
+    /// Number of elements of all operands of the instruction together, for cost models.
     #[must_use]
     pub fn elements(&self) -> usize {
         let mut count = 0;

@@ -1,8 +1,9 @@
-//! The threads of the engine: one pool of threads, which all runs reuse.
+//! The threads of the engine. All runs of plans use the threads of one pool, one run after another.
 //!
 //! [`LanePool::run`] calls a function on several threads at the same time, one of which is the caller's own thread.
-//! [`LanePool::run`] returns when all calls of the function have returned. The calls of a run wait for one another, so each call
-//! needs a thread of its own. The pool grows to the largest number of threads that any run has requested.
+//! [`LanePool::run`] returns when all calls of the function have returned. The lanes of a run wait for one another, so each lane
+//! needs a thread of its own. The pool starts further threads if a run needs more threads than the pool has, and keeps all its
+//! threads.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,17 +11,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn, wait, wait_while};
 
-/// The function that each lane of a run calls. The pointer is raw, because the threads of the pool outlive the run.
+/// A pointer to the function that each lane of a run calls. The pointer is raw, because the threads of the pool outlive the
+/// function.
 #[derive(Clone, Copy)]
 struct Body(*const (dyn Fn(usize) + Sync));
 
-// SAFETY: the function is `Sync`, and `LanePool::run` keeps it alive until no thread uses it.
+// SAFETY: the function behind the pointer is `Sync`, and `LanePool::run` returns, and so ends the borrow of the function, only
+// when no thread of the pool uses the function any more.
 unsafe impl Send for Body {}
 
 #[derive(Default)]
 struct State {
     body: Option<Body>,
-    /// Number of lanes that the threads of the pool have taken.
+    /// Number of lanes of the current run that threads of the pool have begun to execute.
     next: usize,
     lanes: usize,
     finished: usize,
@@ -35,11 +38,12 @@ struct Shared {
     done: Condvar,
 }
 
-/// A pool of threads that wait for work.
+/// A pool of threads that wait until a run gives them a lane to execute.
 #[derive(Default)]
 pub struct LanePool {
     shared: Arc<Shared>,
-    /// The mutex stays locked during a run, so that runs of several callers take place one after another.
+    /// The threads of the pool. This mutex stays locked during a run, so that the runs of several callers take place one after
+    /// another.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -50,13 +54,14 @@ impl std::fmt::Debug for LanePool {
 }
 
 impl LanePool {
-    /// Calls `body(0)` … `body(lanes - 1)` in parallel. Returns when all calls have returned.
+    /// Calls `body(0)` … `body(lanes - 1)` in parallel, and returns when all these calls have returned.
     ///
     /// # Errors
-    /// Fails if the operating system cannot start a thread for a lane. If a thread is missing, `body` has not been called.
+    /// Fails if the operating system cannot start a thread for a lane. If a thread is missing, `run` returns without having
+    /// called `body`.
     ///
     /// # Panics
-    /// Panics if a call of `body` panicked. The panic is raised after all calls have returned.
+    /// Panics if a call of `body` panicked, after all other calls of `body` have ended.
     pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
         let mut threads = lock(&self.threads);
         while threads.len() + 1 < lanes {
@@ -89,7 +94,7 @@ impl Drop for LanePool {
         lock(&self.shared.state).dismissed = true;
         self.shared.work.notify_all();
         for thread in lock(&self.threads).drain(..) {
-            // a thread catches the panics of the function that it calls, so joining it does not fail
+            // a thread of the pool catches the panics of the function that it calls, so `join` does not fail
             let _ = thread.join();
         }
     }
@@ -97,7 +102,8 @@ impl Drop for LanePool {
 
 impl Shared {
     fn begin(&self, lanes: usize, body: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: the cast changes only the lifetime; `end` returns when no thread uses the function any more.
+        // SAFETY: the cast changes only the lifetime of the reference to `body`. `LanePool::run` calls `end` before it returns,
+        // and `end` returns when no thread of the pool uses `body` any more.
         let body: *const (dyn Fn(usize) + Sync + 'static) = unsafe { std::mem::transmute(std::ptr::from_ref(body)) };
         let mut state = lock(&self.state);
         *state = State { body: Some(Body(body)), lanes, ..State::default() };
@@ -111,7 +117,7 @@ impl Shared {
         state.panic.take()
     }
 
-    /// The main loop of a thread: it runs one lane after another until the pool is dropped.
+    /// The main loop of a thread of the pool: the thread executes one lane after another until the pool is dropped.
     fn serve(&self) {
         let mut state = lock(&self.state);
         loop {
@@ -121,7 +127,8 @@ impl Shared {
                     state.next += 1;
                     let lane = state.next;
                     drop(state);
-                    // SAFETY: `LanePool::run` waits until this lane has finished, and keeps the function alive until then.
+                    // SAFETY: `LanePool::run` borrows the function `body` until all lanes have finished, and this lane finishes
+                    // only after the call.
                     let result = catch_unwind(AssertUnwindSafe(|| unsafe { (*body.0)(lane) }));
                     state = lock(&self.state);
                     state.panic = result.err().or(state.panic.take());

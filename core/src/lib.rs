@@ -1,30 +1,32 @@
-//! The core of Lapidary: the code that all backends share. The core contains nothing that is specific to one backend.
+//! The core of Lapidary: the code that all backends share. The core contains no code for a particular backend.
 //!
-//! A call passes through the following steps in order. Each step passes a printable value to the next step.
+//! A call of a routine passes through the steps below, from 1 to 4. Each of the steps passes a printable value to the next one.
 //!
-//! 1. The argument structs check their arguments once: [`Gemm::check`] returns [`Checked`].
-//! 2. The module of an [algorithm](algorithms) converts the checked call to its normal form, and writes a [`Plan`]: commands on
+//! 1. The methods `check` of the argument structs validate the arguments of a call once, for example [`Gemm::check`], which
+//!    returns [`Checked`] arguments.
+//! 2. The module of an [algorithm](algorithms) converts the checked call to its normal form, and makes a [`Plan`]: commands on
 //!    virtual registers, grouped into tasks. A [`Blocking`] gives the algorithm its block sizes.
 //! 3. [`Schedule::new`] finds the dependencies between the commands and checks that each task fits in the memory of each device.
-//! 4. The [engine](run) submits the commands to the queues of the devices. The [`Dispatcher`] decides which device takes which
-//!    task. Only the engine calls a [`Device`].
+//! 4. The [engine](run) submits the commands of a plan to the queues of the devices. The [`Dispatcher`] decides which device
+//!    takes which task. Only the engine calls a [`Device`].
 //!
 //! # Guarantees
-//! - **Validation**: the methods in [`args`] check the arguments. No code below them checks arguments again.
-//! - **Ordering**: if two commands access the same memory and at least one of them writes, they run in the order of the plan
-//!   ([`graph`]) and never at the same time.
+//! - **Validation**: the methods `check` in [`args`] validate the arguments of a call. No other code of the core or of a backend
+//!   validates the arguments of a call again.
+//! - **Ordering**: if two commands access the same memory and at least one of the commands writes, the two commands run in the
+//!   order of the plan ([`graph`]) and never at the same time.
 //! - **Visibility**: when a device's [`Token`] reports that a command has completed, every thread and every device sees the
 //!   effects of that command.
-//! - **Memory**: the tasks of an accepted schedule fit in the memory limits of their devices. If a device has less memory than
-//!   its limit, other devices [run](dispatch) its tasks.
-//! - **Failure**: the run ends with an error if no other device can do the work of a failed command. The error names the command
-//!   and the device, and it states whether the outputs were written.
+//! - **Memory**: the tasks of an accepted schedule fit in the memory limits of the devices. If a device has less free memory than
+//!   its memory limit, other devices [run](dispatch) the tasks of that device.
+//! - **Failure**: the run of a schedule ends with an error if a command fails and no other device can do the work of that
+//!   command. The error of a failed run names the command and the device, and states whether the output matrices were written.
 //!
 //! # Terms
 //! A *register* is a linear region of one device's memory. An *instruction* is a kernel that runs on registers. The *commands* of
 //! a plan are `Ld`, `St`, `Exec`, `Mark` and `Bar`. A *window* is the rectangle of a matrix for which a register stands. A device
-//! that can access the matrix directly works on the window *in place*, without a copy. A *task* is a group of commands that one
-//! device executes from beginning to end.
+//! that can access a matrix directly works *in place* on the windows of that matrix, without a copy. A *task* is a group of
+//! commands that one device executes from beginning to end.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,8 +1,8 @@
-//! Views of matrices. A view describes the memory, the shape and the stride of its elements.
+//! Views of matrices. A view describes the memory, the shape and the leading dimension of a matrix.
 //!
 //! A view borrows its elements; it never owns or copies them. Safe constructors make views of slices ([`MatRef::new`],
-//! [`MatMut::new`]). Unsafe constructors make views from raw pointers ([`MatRef::from_raw`]), for callers in other languages. A
-//! [`Resident`] names a buffer in a device's own memory, and a view can be made from it as well.
+//! [`MatMut::new`]). Unsafe constructors make views from raw pointers ([`MatRef::from_raw`]), for callers that are written in
+//! other languages than Rust. Views can also be made of a buffer in a device's own memory, which a [`Resident`] names.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,23 +15,23 @@ use crate::error::{Error, Result};
 use crate::instruction::Extent;
 use crate::scalar::{DType, Element};
 
-/// The name of a buffer that stays in one device's memory from call to call.
+/// The name of a buffer that stays in the memory of one device from one call of a routine to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Resident {
-    /// Index of the device in its machine.
+    /// Index of the device that holds the buffer, in the list of devices of its machine.
     pub device: usize,
     /// Key of the buffer in the device's table of resident buffers.
     pub key: u64,
 }
 
 impl Resident {
-    /// A name for a new buffer.
+    /// A name for a new buffer on the device with index `device`.
     #[must_use]
     pub fn new(device: usize) -> Self {
         Resident { device, key: Self::next_key() }
     }
 
-    /// A key that no other buffer of the process has. Each key is greater than all earlier keys.
+    /// A key that no other buffer of the process has. Each call of this function returns a greater key than all preceding calls.
     pub(crate) fn next_key() -> u64 {
         static KEYS: AtomicU64 = AtomicU64::new(0);
         KEYS.fetch_add(1, Ordering::Relaxed)
@@ -47,12 +47,12 @@ pub enum Home {
     Device(Resident),
 }
 
-/// A view without an element type: the common part of [`MatRef`] and [`MatMut`].
+/// A view whose element type is known only at run time: the common part of [`MatRef`] and [`MatMut`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawMat {
-    /// The memory that contains the elements.
+    /// The memory that contains the elements of the matrix.
     pub home: Home,
-    /// Number of elements between the beginning of the memory and element (0, 0).
+    /// Number of elements between the beginning of the memory `home` and element (0, 0) of the matrix.
     pub offset: usize,
     /// Number of rows of the matrix.
     pub rows: usize,
@@ -60,9 +60,9 @@ pub struct RawMat {
     pub cols: usize,
     /// Number of elements from one column to the next (column-major) or from one row to the next (row-major).
     pub ld: usize,
-    /// The order of the elements in memory.
+    /// The order of the elements of the matrix in memory.
     pub layout: Layout,
-    /// Type of the elements.
+    /// Type of the elements of the matrix.
     pub dtype: DType,
 }
 
@@ -79,14 +79,14 @@ impl RawMat {
         self.rows * self.cols * self.dtype.size()
     }
 
-    /// The transposed matrix over the same memory.
+    /// A view of the transposed matrix. The transposed matrix occupies the memory of the original matrix.
     #[inline]
     #[must_use]
     pub fn t(self) -> RawMat {
         RawMat { rows: self.cols, cols: self.rows, layout: self.layout.flip(), ..self }
     }
 
-    /// Index of element (i, j), counted from element (0, 0).
+    /// Number of elements between element (0, 0) and element (i, j) in memory.
     #[inline]
     #[must_use]
     pub fn index(&self, i: usize, j: usize) -> usize {
@@ -96,7 +96,7 @@ impl RawMat {
         }
     }
 
-    /// Length and number of the contiguous lines of a matrix. A line is a column (column-major) or a row (row-major).
+    /// The length and the number of the columns of a column-major matrix, or of the rows of a row-major matrix.
     #[inline]
     fn lines(rows: usize, cols: usize, layout: Layout) -> (usize, usize) {
         match layout {
@@ -105,7 +105,8 @@ impl RawMat {
         }
     }
 
-    /// Checks the stride, and returns the number of elements from the first to the last element of the view, both included.
+    /// Checks the leading dimension `ld` of a view. Returns the number of elements in memory from the first to the last element
+    /// of the view, both included.
     #[inline]
     pub(crate) fn span(rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<usize> {
         let (line, count) = Self::lines(rows, cols, layout);
@@ -126,8 +127,8 @@ impl RawMat {
             .ok_or_else(|| Error::invalid("view", format!("rows = {rows}, cols = {cols}, ld = {ld} overflow the address space")))
     }
 
-    /// The stride that kernels receive. A huge stride of a matrix with a single line is replaced, because kernels never use that
-    /// stride, but its multiples would overflow.
+    /// The leading dimension that kernels receive. A huge `ld` of a matrix with a single column (column-major) or row (row-major)
+    /// is replaced: no kernel needs it, but multiples of a huge `ld` would overflow.
     #[inline]
     fn bounded_stride(rows: usize, cols: usize, ld: usize, layout: Layout) -> usize {
         /// An upper bound of the element size in bytes times the number of lines that a kernel processes at once.
@@ -156,19 +157,19 @@ pub struct MatRef<'a, T> {
     marker: PhantomData<&'a T>,
 }
 
-/// A view of a matrix for reading and writing. Two views for writing never overlap.
+/// A view of a matrix for reading and writing. Two `MatMut` views never overlap.
 pub struct MatMut<'a, T> {
     raw: RawMat,
     marker: PhantomData<&'a mut T>,
 }
 
-// SAFETY: a view acts as a reference (shared or unique) to elements that are `Send` and `Sync`.
+// SAFETY: a `MatRef` acts as a shared reference to elements that are `Send` and `Sync`.
 unsafe impl<T: Element> Send for MatRef<'_, T> {}
-// SAFETY: a shared view acts as a shared reference to elements that are `Send` and `Sync`.
+// SAFETY: a reference to a `MatRef` gives only shared access to the elements, which are `Send` and `Sync`.
 unsafe impl<T: Element> Sync for MatRef<'_, T> {}
-// SAFETY: a unique view acts as a unique reference to elements that are `Send` and `Sync`.
+// SAFETY: a `MatMut` acts as a unique reference to elements that are `Send` and `Sync`.
 unsafe impl<T: Element> Send for MatMut<'_, T> {}
-// SAFETY: a shared reference to the view gives only shared access to the elements.
+// SAFETY: a shared reference to a `MatMut` gives only shared access to the elements, which are `Send` and `Sync`.
 unsafe impl<T: Element> Sync for MatMut<'_, T> {}
 
 fn too_short(len: usize, span: usize, shape: (usize, usize, usize)) -> Error {
@@ -180,40 +181,42 @@ impl<'a, T: Element> MatRef<'a, T> {
     /// A view of a `rows` × `cols` matrix in `data`, with leading dimension `ld`.
     ///
     /// # Errors
-    /// Fails if `ld` is below the length of a column (column-major) or row (row-major), if `data` is too short, or if a size
-    /// overflows.
+    /// Fails if `ld` is below the length of a column (column-major) or row (row-major), if `data` does not contain all elements
+    /// of the view, or if a size overflows.
     #[inline]
     pub fn new(data: &'a [T], rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         let span = RawMat::span(rows, cols, ld, layout)?;
         if data.len() < span {
             return Err(too_short(data.len(), span, (rows, cols, ld)));
         }
-        // SAFETY: the slice contains all elements of the view and stays borrowed for 'a.
+        // SAFETY: the slice `data` contains all elements of the view, and `data` stays borrowed for the lifetime 'a.
         unsafe { Self::from_raw(data.as_ptr(), rows, cols, ld, layout) }
     }
 
-    /// A column-major view without gaps: `ld = rows`.
+    /// A column-major view of a matrix without gaps between its columns: `ld = rows`.
     ///
     /// # Errors
-    /// Fails if `data` is too short, or if a size overflows.
+    /// Fails if `data` has fewer than `rows · cols` elements, or if a size overflows.
     #[inline]
     pub fn col_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, rows.max(1), Layout::ColMajor)
     }
 
-    /// A row-major view without gaps: `ld = cols`.
+    /// A row-major view of a matrix without gaps between its rows: `ld = cols`.
     ///
     /// # Errors
-    /// Fails if `data` is too short, or if a size overflows.
+    /// Fails if `data` has fewer than `rows · cols` elements, or if a size overflows.
     #[inline]
     pub fn row_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, cols.max(1), Layout::RowMajor)
     }
 
-    /// Fails to compile unless `T::DTYPE` has the size and the alignment of `T`, because kernels rely on both.
+    /// An assertion at compile time that `T::DTYPE` states the size and the alignment of `T`. Kernels rely on the stated size and
+    /// alignment.
     const IS_DESCRIBED: () = assert!(T::DTYPE.describes::<T>(), "DTYPE has another size or alignment than the type");
 
-    /// A view of memory at a raw pointer. If `data` is null, the caller guarantees that nothing reads the elements.
+    /// A view of a matrix in the memory at a raw pointer. If `data` is null, the caller guarantees that nothing reads the
+    /// elements.
     ///
     /// # Safety
     /// All elements of the view must be readable, and nothing may write them, during `'a`. `data` must be aligned for `T` unless
@@ -230,7 +233,7 @@ impl<'a, T: Element> MatRef<'a, T> {
         Ok(MatRef { raw: RawMat { home, offset: 0, rows, cols, ld, layout, dtype: T::DTYPE }, marker: PhantomData })
     }
 
-    /// The view of type `T` of the same elements as `raw`.
+    /// The view of the elements of `raw`, with the element type `T`.
     ///
     /// # Safety
     /// The elements of `raw` must have the type `T`, and nothing may write them during `'a`.
@@ -238,7 +241,7 @@ impl<'a, T: Element> MatRef<'a, T> {
         MatRef { raw, marker: PhantomData }
     }
 
-    /// A view of a whole resident buffer, as a column-major matrix without gaps.
+    /// A view of a whole resident buffer, as a column-major matrix with `ld = rows`.
     ///
     /// # Safety
     /// The buffer must contain rows × cols elements of type `T`, and nothing may write them during `'a`.
@@ -249,7 +252,7 @@ impl<'a, T: Element> MatRef<'a, T> {
         MatRef { raw: RawMat { home, offset: 0, rows, cols, ld, layout, dtype: T::DTYPE }, marker: PhantomData }
     }
 
-    /// The transposed matrix over the same memory.
+    /// A view of the transposed matrix. The transposed matrix occupies the memory of the original matrix.
     #[must_use]
     pub fn t(self) -> Self {
         MatRef { raw: self.raw.t(), marker: PhantomData }
@@ -263,7 +266,8 @@ impl<'a, T: Element> MatRef<'a, T> {
         MatRef { raw, marker: PhantomData }
     }
 
-    /// The part of the matrix with the given rows and columns: a view of the same memory, with the same `ld`.
+    /// A view of the rectangle of the matrix with the given rows and columns. The rectangle stays in the memory of the matrix,
+    /// with the `ld` of the matrix.
     ///
     /// ```
     /// use lapidary_core::{Layout, MatRef};
@@ -277,7 +281,7 @@ impl<'a, T: Element> MatRef<'a, T> {
     /// ```
     ///
     /// # Panics
-    /// Panics if the rectangle lies outside the matrix.
+    /// Panics if `rows` or `cols` is not a range inside the matrix.
     #[must_use]
     pub fn sub(self, rows: Range<usize>, cols: Range<usize>) -> Self {
         MatRef { raw: self.raw.sub(&rows, &cols), marker: PhantomData }
@@ -288,37 +292,37 @@ impl<'a, T: Element> MatMut<'a, T> {
     /// A view of a `rows` × `cols` matrix in `data`, with leading dimension `ld`.
     ///
     /// # Errors
-    /// Fails if `ld` is below the length of a column (column-major) or row (row-major), if `data` is too short, or if a size
-    /// overflows.
+    /// Fails if `ld` is below the length of a column (column-major) or row (row-major), if `data` does not contain all elements
+    /// of the view, or if a size overflows.
     #[inline]
     pub fn new(data: &'a mut [T], rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         let span = RawMat::span(rows, cols, ld, layout)?;
         if data.len() < span {
             return Err(too_short(data.len(), span, (rows, cols, ld)));
         }
-        // SAFETY: the slice contains all elements of the view and stays uniquely borrowed for 'a.
+        // SAFETY: the slice `data` contains all elements of the view, and `data` stays uniquely borrowed for the lifetime 'a.
         unsafe { Self::from_raw(data.as_mut_ptr(), rows, cols, ld, layout) }
     }
 
-    /// A column-major view without gaps: `ld = rows`.
+    /// A column-major view of a matrix without gaps between its columns: `ld = rows`.
     ///
     /// # Errors
-    /// Fails if `data` is too short, or if a size overflows.
+    /// Fails if `data` has fewer than `rows · cols` elements, or if a size overflows.
     #[inline]
     pub fn col_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, rows.max(1), Layout::ColMajor)
     }
 
-    /// A row-major view without gaps: `ld = cols`.
+    /// A row-major view of a matrix without gaps between its rows: `ld = cols`.
     ///
     /// # Errors
-    /// Fails if `data` is too short, or if a size overflows.
+    /// Fails if `data` has fewer than `rows · cols` elements, or if a size overflows.
     #[inline]
     pub fn row_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, cols.max(1), Layout::RowMajor)
     }
 
-    /// A view of memory at a raw pointer.
+    /// A view of a matrix in the memory at a raw pointer, for reading and writing.
     ///
     /// # Safety
     /// All elements of the view must be readable and writable during `'a`, and nothing else may access them. `data` must be
@@ -328,12 +332,13 @@ impl<'a, T: Element> MatMut<'a, T> {
     /// Fails if `ld` is below the length of a column (column-major) or row (row-major), or if a size overflows.
     #[inline]
     pub unsafe fn from_raw(data: *mut T, rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
-        // SAFETY: the caller guarantees that the elements may be read.
+        // SAFETY: the caller guarantees that the elements of the view may be read and written, and that nothing else accesses
+        // them.
         let view = unsafe { MatRef::from_raw(data, rows, cols, ld, layout)? };
         Ok(MatMut { raw: view.raw, marker: PhantomData })
     }
 
-    /// The view of type `T` of the same elements as `raw`.
+    /// The view of the elements of `raw`, with the element type `T`.
     ///
     /// # Safety
     /// The elements of `raw` must have the type `T`, and nothing else may access them during `'a`.
@@ -341,13 +346,14 @@ impl<'a, T: Element> MatMut<'a, T> {
         MatMut { raw, marker: PhantomData }
     }
 
-    /// A view of a whole resident buffer, as a column-major matrix without gaps.
+    /// A view of a whole resident buffer, as a column-major matrix with `ld = rows`.
     ///
     /// # Safety
     /// The buffer must contain rows × cols elements of type `T`, and nothing else may access them during `'a`.
     #[must_use]
     pub unsafe fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
-        // SAFETY: the caller guarantees that the elements may be read.
+        // SAFETY: the caller guarantees that the elements of the view may be read and written, and that nothing else accesses
+        // them.
         let view = unsafe { MatRef::<T>::resident(buffer, rows, cols) };
         MatMut { raw: view.raw, marker: PhantomData }
     }
@@ -364,22 +370,22 @@ impl<'a, T: Element> MatMut<'a, T> {
         MatMut { raw: self.raw, marker: PhantomData }
     }
 
-    /// The transposed matrix over the same memory.
+    /// A view of the transposed matrix. The transposed matrix occupies the memory of the original matrix.
     #[must_use]
     pub fn t(self) -> Self {
         MatMut { raw: self.raw.t(), marker: PhantomData }
     }
 
-    /// The part of the matrix with the given rows and columns.
+    /// A view of the rectangle of the matrix with the given rows and columns.
     ///
     /// # Panics
-    /// Panics if the rectangle lies outside the matrix.
+    /// Panics if `rows` or `cols` is not a range inside the matrix.
     #[must_use]
     pub fn sub(self, rows: Range<usize>, cols: Range<usize>) -> Self {
         MatMut { raw: self.raw.sub(&rows, &cols), marker: PhantomData }
     }
 
-    /// Splits the matrix into the columns before `col` and the columns from `col` on. The two views do not overlap.
+    /// Splits the matrix into the columns before `col` and the columns from `col` on. The two returned views do not overlap.
     ///
     /// # Panics
     /// Panics if `col` exceeds the number of columns.
@@ -390,7 +396,7 @@ impl<'a, T: Element> MatMut<'a, T> {
         (part(0..col), part(col..cols))
     }
 
-    /// Splits the matrix into the rows before `row` and the rows from `row` on. The two views do not overlap.
+    /// Splits the matrix into the rows before `row` and the rows from `row` on. The two returned views do not overlap.
     ///
     /// # Panics
     /// Panics if `row` exceeds the number of rows.
@@ -425,7 +431,7 @@ macro_rules! shared_access {
             pub fn ld(&self) -> usize {
                 self.raw.ld
             }
-            /// The order of the elements in memory.
+            /// The order of the elements of the matrix in memory.
             #[must_use]
             pub fn layout(&self) -> Layout {
                 self.raw.layout
@@ -440,7 +446,7 @@ macro_rules! shared_access {
             #[must_use]
             pub fn host_ptr(&self) -> Option<*mut T> {
                 match self.raw.home {
-                    // `wrapping_add`: the pointer of a view from which nothing is read may dangle
+                    // the pointer of a view that nobody reads may dangle, and `wrapping_add` is defined for any pointer
                     Home::Host(base) => Some(base.as_ptr().cast::<T>().wrapping_add(self.raw.offset)),
                     Home::Device(_) => None,
                 }
@@ -453,7 +459,8 @@ macro_rules! shared_access {
             pub fn at(&self, i: usize, j: usize) -> T {
                 assert!(i < self.rows() && j < self.cols(), "({i}, {j}) is outside a {}×{} matrix", self.rows(), self.cols());
                 let origin = self.host_ptr().expect("elements are read and written in host memory: download the matrix first");
-                // SAFETY: the index lies inside the span of the view, which may be read.
+                // SAFETY: element (i, j) lies inside the view, whose elements may be read: the caller who made the view
+                // guarantees this.
                 unsafe { origin.add(self.raw.index(i, j)).read() }
             }
         }
@@ -477,7 +484,8 @@ impl<T: Element> MatMut<'_, T> {
     pub fn set(&mut self, i: usize, j: usize, value: T) {
         assert!(i < self.rows() && j < self.cols(), "({i}, {j}) is outside a {}×{} matrix", self.rows(), self.cols());
         let origin = self.host_ptr().expect("elements are read and written in host memory: download the matrix first");
-        // SAFETY: the index lies inside the span of the view, which may be written.
+        // SAFETY: element (i, j) lies inside the view, and only this view may access its elements: the caller who made the view
+        // guarantees this.
         unsafe { origin.add(self.raw.index(i, j)).write(value) }
     }
 }

@@ -1,7 +1,8 @@
 //! A device that computes nothing and records the calls that it receives.
 //!
-//! Tests run plans and schedules on this device without a driver. The record shows the order of the calls and the memory that was
-//! allocated at the same time. A test can make one call fail and check the state after the failure.
+//! Tests run plans and schedules on a null device without a driver. The record of the device shows the order of the calls and how
+//! much memory was allocated at the same time. A test can make one call of the device fail, and check the state after the
+//! failure.
 
 use crate::device::{Device, DeviceBuffer, HostRect, Operand};
 use crate::error::{Error, ErrorKind, Result};
@@ -13,20 +14,20 @@ use crate::sync::{Arc, Mutex, lock};
 /// A call that a null device received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Allocation of a buffer with this number of bytes.
+    /// Allocation of a buffer. The field is the size of the buffer in bytes.
     Alloc(usize),
-    /// Transfer of a rectangle (rows, columns) from host memory into a buffer.
+    /// Transfer of a rectangle from host memory into a buffer. The fields are the numbers of rows and columns.
     Write(usize, usize),
-    /// Transfer of a rectangle (rows, columns) from a buffer into host memory.
+    /// Transfer of a rectangle from a buffer into host memory. The fields are the numbers of rows and columns.
     Read(usize, usize),
-    /// Launch of the kernel with this name.
+    /// Launch of a kernel. The field is the name of the kernel.
     Launch(&'static str),
 }
 
 /// The calls that a null device received, and the memory that it allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The calls, in the order in which they arrived.
+    /// The calls that the device received, in the order of their arrival.
     pub requests: Vec<Request>,
     /// Number of bytes that are allocated now.
     pub held: usize,
@@ -39,9 +40,9 @@ pub struct Record {
 pub struct NullDevice {
     facts: DeviceFacts,
     record: Arc<Mutex<Record>>,
-    /// The index, from 0, of the request that fails, and the kind of its error.
+    /// The index, counted from 0, of the call that fails, and the kind of the error that this call returns.
     failure: Option<(usize, ErrorKind)>,
-    /// Bytes of memory that the device really has. [`DeviceFacts::memory`] may state more.
+    /// Number of bytes that can really be allocated. [`DeviceFacts::memory`] may state a larger number.
     real: usize,
 }
 
@@ -59,8 +60,8 @@ impl Drop for NullBuffer {
 }
 
 impl NullDevice {
-    /// A null device with a memory limit of `memory` bytes. A device without a limit reports that it works on host memory in
-    /// place.
+    /// A null device with a memory limit of `memory` bytes. A null device without a memory limit reports that it works on host
+    /// memory in place.
     #[must_use]
     pub fn new(memory: Option<usize>) -> Self {
         let facts = DeviceFacts {
@@ -73,7 +74,7 @@ impl NullDevice {
         NullDevice { facts, record: Arc::new(Mutex::new(Record::default())), failure: None, real: usize::MAX }
     }
 
-    /// Sets the speed in the device's facts to `flops` operations per second.
+    /// Sets the speed in the device's facts to `flops` floating-point operations per second.
     #[must_use]
     pub fn with_flops(mut self, flops: f64) -> Self {
         self.facts.rates.flops = flops;
@@ -87,13 +88,13 @@ impl NullDevice {
         self
     }
 
-    /// Makes the request with index `request` (from 0) fail.
+    /// Makes the call with index `request`, counted from 0, fail with [`ErrorKind::DeviceFailed`].
     #[must_use]
     pub fn failing_at(self, request: usize) -> Self {
         NullDevice { failure: Some((request, ErrorKind::DeviceFailed)), ..self }
     }
 
-    /// Makes the request with index `request` (from 0) fail for lack of memory.
+    /// Makes the call with index `request`, counted from 0, fail with [`ErrorKind::OutOfMemory`].
     #[must_use]
     pub fn out_of_memory_at(self, request: usize) -> Self {
         NullDevice { failure: Some((request, ErrorKind::OutOfMemory)), ..self }
@@ -106,19 +107,20 @@ impl NullDevice {
         self
     }
 
-    /// Makes the request with index `request` (from 0) fail with the loss of the device.
+    /// Makes the call with index `request`, counted from 0, fail with [`ErrorKind::DeviceLost`].
     #[must_use]
     pub fn lost_at(self, request: usize) -> Self {
         NullDevice { failure: Some((request, ErrorKind::DeviceLost)), ..self }
     }
 
-    /// Gives the device less memory than its facts state: an allocation fails if the total would exceed `bytes`.
+    /// Makes an allocation fail if the total of the allocated memory would exceed `bytes`, even if the facts of the device state
+    /// more memory.
     #[must_use]
     pub fn with_only(self, bytes: usize) -> Self {
         NullDevice { real: bytes, ..self }
     }
 
-    /// A copy of the record of all calls so far.
+    /// A copy of the record of all calls that the device has received so far.
     #[must_use]
     pub fn record(&self) -> Record {
         lock(&self.record).clone()

@@ -1,9 +1,9 @@
-//! A plan: the commands of one call on virtual registers, as a value that can be printed.
+//! A plan: the commands of one call of a routine, on virtual registers. A plan can be printed.
 //!
 //! A plan groups its commands into *tasks*. One device executes a task from beginning to end, and no other task uses the task's
-//! registers. Tasks exchange data through matrices only, so that any device can take any task. The commands form a correct
-//! sequential program in the order of the plan. The schedule derives the dependencies from the sequential program. The dispatcher
-//! then chooses queues, devices and physical memory.
+//! registers. Tasks exchange data only through the matrices of the call, so that any device can execute any task. In the order of
+//! the plan, the commands form a correct sequential program. The schedule derives the dependencies between the commands from the
+//! order of the plan. The dispatcher then chooses the queue, the device and the physical memory of each command.
 
 mod stale;
 
@@ -20,7 +20,7 @@ use crate::value::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixId(pub u32);
 
-/// A matrix that the plan reads or writes. The engine binds the matrix to memory when the plan runs.
+/// A matrix that a plan reads or writes. The engine assigns memory to the matrix when the plan runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixInfo {
     /// Name of the matrix in printed plans.
@@ -37,32 +37,33 @@ pub struct MatrixInfo {
     pub written: bool,
 }
 
-/// The matrix and the position in it at which a register's rectangle begins.
+/// The matrix and the first element of the rectangle for which a register stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The matrix that contains the rectangle.
+    /// The matrix that contains the rectangle for which the register stands.
     pub matrix: MatrixId,
-    /// First row of the rectangle.
+    /// First row of the rectangle in the matrix.
     pub row: usize,
-    /// First column of the rectangle.
+    /// First column of the rectangle in the matrix.
     pub col: usize,
 }
 
 /// The size, the element type and the window of a virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterInfo {
-    /// Number of rows of the register. If the register is a copy, the number of rows is also its leading dimension.
+    /// Number of rows of the register. If the register holds a copy of its rectangle, the number of rows is also the leading
+    /// dimension of the copy.
     pub rows: usize,
     /// Number of columns of the register.
     pub cols: usize,
     /// Element type of the register.
     pub dtype: DType,
-    /// The position of the rectangle for which the register stands. `None` for scratch memory.
+    /// The position of the rectangle of a matrix for which the register stands. `None` if the register is scratch memory.
     pub window: Option<Window>,
 }
 
 impl RegisterInfo {
-    /// Size of the elements of the register in bytes.
+    /// Size of all elements of the register together, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows * self.cols * self.dtype.size()
@@ -78,16 +79,16 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Number of registers.
+    /// Number of registers of the plan.
     #[must_use]
     pub fn len(&self) -> usize {
         self.infos.len()
     }
 
-    /// Bytes of device memory for a copy of the register: the size of the largest register, divided by a power of two. Registers
-    /// of similar sizes get the same number of bytes, for example tiles at the edge of a matrix or the shrinking tiles of a
-    /// factorisation. Registers with the same number of bytes use the same memory one after another, so that the device allocates
-    /// that memory only once.
+    /// Number of bytes that the register `reg` occupies in the memory of a device that copies: the size of the largest register
+    /// of the plan, divided by a power of two. Registers of similar sizes occupy the same number of bytes, for example the tiles
+    /// at the edge of a matrix, or the shrinking tiles of a factorisation. Registers that occupy the same number of bytes can use
+    /// the same device memory one after another, so that the engine allocates this memory only once.
     #[must_use]
     pub fn footprint(&self, reg: Reg) -> usize {
         footprint(self[reg].bytes(), self.largest)
@@ -100,7 +101,7 @@ impl Registers {
     }
 }
 
-/// The smallest of `largest`, `largest / 2`, `largest / 4`, … that is not below `size`.
+/// The smallest number of the sequence `largest`, `largest / 2`, `largest / 4`, … that is not below `size`.
 pub(crate) fn footprint(size: usize, largest: usize) -> usize {
     largest.checked_div(size).map_or(0, |times| largest >> times.ilog2())
 }
@@ -115,7 +116,7 @@ impl Index<Reg> for Registers {
 /// A group of commands that one device executes from beginning to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Name of the task in printed plans: what the task computes.
+    /// Name of the task in printed plans. The name states what the task computes.
     pub label: Label,
     /// Indices of the commands of the task.
     pub commands: Range<CommandId>,
@@ -123,10 +124,10 @@ pub struct Task {
     pub registers: Range<u32>,
 }
 
-/// The name of a task: a word and a rectangle, which become text only when the plan is printed.
+/// The name of a task: a word and a rectangle of the result. The name becomes text only when the plan is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// A word for the work of the task.
+    /// A word that tells what the task computes.
     pub what: &'static str,
     /// The rectangle of the result that the task computes.
     pub region: Region,
@@ -138,7 +139,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// The commands of one call, grouped into tasks.
+/// The commands of one call of a routine, grouped into tasks.
 #[derive(Clone, Debug)]
 pub struct Plan {
     operation: &'static str,
@@ -160,17 +161,17 @@ impl Plan {
         Plan { operation, dtype, matrices: Vec::new(), registers: Registers::default(), tasks: Vec::new(), commands: Vec::new() }
     }
 
-    /// Declares a matrix of the plan's element type that the plan only reads.
+    /// Declares a matrix that the plan only reads. The elements of the matrix have the plan's element type.
     pub fn input(&mut self, name: &'static str, (rows, cols): (usize, usize), layout: Layout) -> MatrixId {
         self.declare(MatrixInfo { name, rows, cols, dtype: self.dtype, layout, written: false })
     }
 
-    /// Declares a matrix of the plan's element type that the plan writes.
+    /// Declares a matrix that the plan writes. The elements of the matrix have the plan's element type.
     pub fn output(&mut self, name: &'static str, (rows, cols): (usize, usize), layout: Layout) -> MatrixId {
         self.declare(MatrixInfo { name, rows, cols, dtype: self.dtype, layout, written: true })
     }
 
-    /// Declares a column of row indices, of type `i32`.
+    /// Declares a matrix of one column whose elements are row indices of type `i32`.
     pub fn indices(&mut self, name: &'static str, rows: usize, written: bool) -> MatrixId {
         self.declare(MatrixInfo { name, rows, cols: 1, dtype: i32::DTYPE, layout: Layout::ColMajor, written })
     }
@@ -180,7 +181,7 @@ impl Plan {
         MatrixId(id(self.matrices.len() - 1))
     }
 
-    /// Begins a task. Commands and registers that are added next belong to this task.
+    /// Begins a task. The commands and registers that are added before the next call of `task` belong to this task.
     pub fn task(&mut self, what: &'static str, region: Region) {
         let (command, register) = (id(self.commands.len()), id(self.registers.len()));
         self.tasks.push(Task { label: Label { what, region }, commands: command..command, registers: register..register });
@@ -194,8 +195,8 @@ impl Plan {
         Tile { reg, region: Region::whole(info.rows, info.cols) }
     }
 
-    /// Adds a register that stands for a rectangle of a matrix, without an `LD` command. A result whose old value is not needed
-    /// has a register without `LD`.
+    /// Adds a register that stands for a rectangle of a matrix, without an `LD` command. The register of a result needs no `LD`
+    /// command if the old elements of the result are not read.
     pub fn window(&mut self, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> Tile {
         let dtype = self.matrices[matrix.0 as usize].dtype;
         let window = Some(Window { matrix, row: rows.start, col: cols.start });
@@ -212,14 +213,14 @@ impl Plan {
         self.tasks.last_mut().expect("a command belongs to a task").commands.end += 1;
     }
 
-    /// Adds a register that stands for a rectangle of a matrix, and an `LD` command that loads it.
+    /// Adds a register that stands for a rectangle of a matrix, and an `LD` command that loads the register.
     pub fn ld(&mut self, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> Tile {
         let tile = self.window(matrix, rows, cols);
         self.push(Ld { reg: tile.reg }.into());
         tile
     }
 
-    /// Adds an `ST` command that stores the register of `tile` into its window.
+    /// Adds an `ST` command that stores the register of `tile` into the rectangle of a matrix for which the register stands.
     pub fn st(&mut self, tile: Tile) {
         self.push(St { reg: tile.reg }.into());
     }
@@ -229,17 +230,17 @@ impl Plan {
         self.push(Exec { instruction }.into());
     }
 
-    /// Adds a `MARK` command: an empty command in `queue`.
+    /// Adds a `MARK` command to `queue`: it completes when the preceding commands of the task in `queue` have completed.
     pub fn mark(&mut self, queue: Queue) {
         self.push(Mark { queue }.into());
     }
 
-    /// Adds a `BAR` command: later commands in `queue` wait for all earlier commands of the task.
+    /// Adds a `BAR` command: the commands of the task that follow in `queue` wait for all preceding commands of the task.
     pub fn bar(&mut self, queue: Queue) {
         self.push(Bar { queue }.into());
     }
 
-    /// Name of the routine.
+    /// Name of the routine that the plan computes.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         self.operation
@@ -263,19 +264,19 @@ impl Plan {
         &self.registers
     }
 
-    /// The tasks, in an order in which they may run one after another.
+    /// The tasks of the plan, in an order in which they may run one after another.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// The commands, in an order in which they may run one after another.
+    /// The commands of the plan, in an order in which they may run one after another.
     #[must_use]
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// Bytes of host memory that the plan occupies.
+    /// Number of bytes of host memory that the plan occupies.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(self.commands.as_slice()) + size_of_val(self.registers.infos.as_slice()) + size_of_val(self.tasks.as_slice())
@@ -289,7 +290,7 @@ impl Plan {
         }
     }
 
-    /// One command as text: the operation on registers, followed by the algebra.
+    /// One command as text: the operation on registers, followed by the operation on matrices as a formula.
     #[must_use]
     pub fn describe(&self, command: CommandId) -> String {
         let whole = |reg: Reg| Tile { reg, region: Region::whole(self.registers[reg].rows, self.registers[reg].cols) };
@@ -317,7 +318,7 @@ fn op_name(op: Op, name: &str) -> String {
     }
 }
 
-/// The factor of a term as text: empty if the factor is 1, a minus sign if it is −1.
+/// The scalar of a term as text: an empty text for 1, a minus sign for −1, and otherwise the number and a multiplication sign.
 fn factor(value: Value) -> String {
     if value.is_one() {
         String::new()
@@ -328,19 +329,19 @@ fn factor(value: Value) -> String {
     }
 }
 
-/// The last term of a sum as text: the old value of C with its factor β. The text is empty if β is 0.
+/// The term `β·C` of the instruction `Gemm` as text. The text is empty if β is 0.
 fn old(beta: Value, c: &str) -> String {
     if beta.is_zero() { String::new() } else { format!(" + {}{c}", factor(beta)) }
 }
 
-/// The triangle of a matrix as text: `L(A)` or `U(A)`, or `L₁(A)` or `U₁(A)` if its diagonal consists of ones.
+/// The triangle of a matrix as text: `L(A)` or `U(A)`, or `L₁(A)` or `U₁(A)` if the diagonal consists of ones.
 fn triangle(uplo: Uplo, diag: Diag, a: &str) -> String {
     let letter = if uplo == Uplo::Lower { "L" } else { "U" };
     let unit = if diag == Diag::Unit { "₁" } else { "" };
     format!("{letter}{unit}({a})")
 }
 
-/// An instruction as a formula.
+/// The text of an instruction as a formula.
 fn formula(instruction: &Instruction<String>) -> String {
     match instruction {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {

@@ -1,10 +1,10 @@
-//! A cache of compiled programs on disk, so that the next process does not compile them again.
+//! A cache of compiled programs on disk, so that the next process does not compile the same programs again.
 //!
-//! An entry is a file whose name is the hash of its key. The key is a text that contains everything on which the binary depends.
-//! The file contains the key and a checksum, because drivers accept binaries with flipped bits. A binary runs as code, so the
-//! cache does not use a folder to which other users may write. A file is written under a temporary name and then renamed, so that
-//! several processes may share a folder. A file that cannot be read, or that belongs to another user, is no entry: the caller
-//! compiles the program again.
+//! An entry of the cache is a file whose name is the hash of its key. The key is a text that contains everything on which the
+//! compiled binary depends. The file contains the key, the binary and a checksum, because drivers accept binaries with flipped
+//! bits. A binary runs as code, so the cache uses neither a folder nor a file that belongs to another user or to which other
+//! users may write. An entry is written under a temporary name and then renamed, so that several processes may share a folder. If
+//! the file of an entry cannot be read, the caller compiles the program again.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -19,10 +19,10 @@ mod tests;
 
 const MAGIC: &[u8; 8] = b"LAPCACH1";
 const HASH: usize = blake3::OUT_LEN;
-/// Maximum size of all entries together, in bytes. The least recently used entries are deleted first.
+/// Maximum size of all files of the cache together, in bytes. If the size is exceeded, the least recently used files are deleted.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A function that the cache calls with the name of each program.
+/// A function that the cache calls with the name of each program before a driver loads or compiles the program.
 struct Listener(Box<dyn Fn(&str) + Send + Sync>);
 
 impl fmt::Debug for Listener {
@@ -31,7 +31,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// A cache of compiled programs in a folder.
+/// A cache of compiled programs in a folder of files.
 #[derive(Debug)]
 pub struct ProgramCache {
     folder: Option<PathBuf>,
@@ -43,14 +43,14 @@ pub struct ProgramCache {
     listener: OnceLock<Listener>,
 }
 
-/// Numbers of programs that were found, not found, and rejected since the cache was created.
+/// Numbers of programs that were found, not found, and rejected since this [`ProgramCache`] was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Number of programs that were found.
+    /// Number of requested programs that were found and not rejected.
     pub hits: u64,
-    /// Number of programs that were not found.
+    /// Number of requested programs that were not found.
     pub misses: u64,
-    /// Number of files that were damaged or had another key, plus the number of binaries that the driver refused.
+    /// Number of requested programs whose file was damaged or had another key, plus the number of binaries that a driver refused.
     pub rejected: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct CacheCounts {
 pub struct CacheEntry {
     /// Path of the file.
     pub path: PathBuf,
-    /// The key of the entry. `None` if the file is damaged.
+    /// The key of the entry. `None` if the file is damaged, cannot be read, or belongs to another user.
     pub key: Option<String>,
     /// Size of the file in bytes.
     pub bytes: u64,
@@ -68,20 +68,22 @@ pub struct CacheEntry {
 }
 
 impl ProgramCache {
-    /// A cache in `folder`, which is created when the first program is stored. Without a folder the cache keeps no programs.
+    /// A cache in the folder `folder`. The cache creates the folder when it stores the first program. Without a folder the cache
+    /// keeps no programs.
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
         let [hits, misses, rejected] = [0; 3].map(AtomicU64::new);
         ProgramCache { folder, max_bytes: MAX_BYTES, hits, misses, rejected, trouble: OnceLock::new(), listener: OnceLock::new() }
     }
 
-    /// Registers the function `tell`: the cache calls it with the name of each program before a driver loads or compiles the
-    /// program. Only the first call of this method has an effect.
+    /// Registers the function `tell`. The cache calls `tell` with the name of each program before a driver loads or compiles the
+    /// program. Only the first call of `listen` has an effect.
     pub fn listen(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
         self.listener.get_or_init(|| Listener(Box::new(tell)));
     }
 
-    /// Calls the registered function with the name of a program that a driver is about to load or compile.
+    /// Calls the function registered by [`listen`](Self::listen) with the name of a program that a driver is about to load or
+    /// compile.
     pub fn announce(&self, program: &str) {
         if let Some(Listener(tell)) = self.listener.get() {
             tell(program);
@@ -94,7 +96,7 @@ impl ProgramCache {
         self.folder.is_some()
     }
 
-    /// The numbers of programs found, not found, and rejected so far.
+    /// The numbers of programs that were found, not found, and rejected so far.
     #[must_use]
     pub fn counts(&self) -> CacheCounts {
         let [hits, misses, rejected] = [&self.hits, &self.misses, &self.rejected].map(|count| count.load(Ordering::Relaxed));
@@ -112,7 +114,8 @@ impl ProgramCache {
         match open(&bytes) {
             Some((stored, binary)) if stored == key => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                // the time of use decides which entries are deleted first; in a read-only folder the time cannot be set
+                // the time of last use decides which entries are deleted first; an error is ignored, because the time cannot be
+                // set in a read-only folder
                 let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
                 Some(binary.to_vec())
             }
@@ -123,15 +126,15 @@ impl ProgramCache {
         }
     }
 
-    /// Records that the driver refused a binary that the cache may have returned.
+    /// Records that the driver refused a binary, which the cache may have returned as a hit.
     pub fn reject(&self) {
-        // the caller may have obtained the refused binary from elsewhere, so that there was no hit
+        // the caller may have obtained the refused binary from elsewhere, so the number of hits may be 0
         let _ = self.hits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |hits| hits.checked_sub(1));
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stores a binary under `key`. If the folder cannot be written, or if other users may write to it, the call has no effect:
-    /// the next process compiles the program again, and [`trouble`](Self::trouble) states the reason.
+    /// Stores a binary under `key`. If the folder cannot be written, or if other users may write to it, the binary is not stored.
+    /// The next process then compiles the program again, and [`trouble`](Self::trouble) states the reason.
     pub fn store(&self, key: &str, binary: &[u8]) {
         if let Some(path) = self.path(key) {
             match write(&path, key, binary) {
@@ -147,10 +150,10 @@ impl ProgramCache {
         self.trouble.get().map(String::as_str)
     }
 
-    /// Checks that the folder can be read, if it exists.
+    /// Checks that the folder of the cache can be read, if the folder exists.
     ///
     /// # Errors
-    /// Fails if the folder cannot be read or is no folder. The error contains the path of the folder.
+    /// Fails if the path of the cache exists and cannot be read as a folder. The error contains the path.
     pub fn check(&self) -> std::io::Result<()> {
         match self.folder.as_deref().map(|folder| (folder, fs::read_dir(folder))) {
             Some((folder, Err(error))) if error.kind() != ErrorKind::NotFound => {
@@ -186,8 +189,8 @@ impl ProgramCache {
         Ok(entries.len())
     }
 
-    /// All files of this cache: entries, and unfinished files of writers that were killed. Pipes and folders are left out, even
-    /// if they have the name of an entry.
+    /// All files of this cache: entries, and unfinished files of processes that were killed while they wrote an entry. Pipes and
+    /// folders are left out, even if they have the name of an entry.
     fn files(&self) -> impl Iterator<Item = (PathBuf, fs::Metadata)> {
         let files = self.folder.as_deref().and_then(|folder| fs::read_dir(folder).ok());
         files.into_iter().flatten().filter_map(|file| {
@@ -210,7 +213,8 @@ impl ProgramCache {
         self.folder.as_ref().map(|folder| folder.join(&name[..NAME]).with_extension(EXTENSION))
     }
 
-    /// Removes the least recently used files until the remaining files fit in the maximum size. The file `keep` is never removed.
+    /// Removes the least recently used files until the remaining files do not exceed the maximum size of the cache. The file
+    /// `keep` is never removed.
     fn trim(&self, keep: &Path) {
         let mut files: Vec<(PathBuf, fs::Metadata)> = self.files().collect();
         files.sort_by_key(|(_, about)| std::cmp::Reverse(about.modified().ok()));
@@ -229,14 +233,14 @@ const EXTENSION: &str = "program";
 /// Number of hexadecimal digits in the name of an entry.
 const NAME: usize = 32;
 
-/// Extension of a file that is being written.
+/// Extension of the temporary file of an entry that is being written.
 const UNFINISHED: &str = "unfinished";
 
 fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-/// Creates `folder` and its missing parents. On Unix, only the owner may access the created folders.
+/// Creates the folder `folder` and its missing parent folders. On Unix, only the owner may access the created folders.
 fn create(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -244,7 +248,8 @@ fn create(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Refuses a folder or a file that belongs to another user or that other users may write to: a program in it would run as code.
+/// Refuses a folder or a file if it belongs to another user, or if other users may write to it: a program of another user would
+/// run as code.
 #[cfg(unix)]
 fn trust(about: &fs::Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt;
@@ -261,14 +266,15 @@ fn trust(about: &fs::Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Accepts every file, because on systems other than Unix, other users cannot write to a user's folders unless the user allows
+/// Accepts every folder and file. On systems other than Unix, other users cannot write to a user's folders unless the user allows
 /// it.
 #[cfg(not(unix))]
 fn trust(_: &fs::Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The bytes of a regular file to which no other user may write. Pipes are refused, because reading a pipe would block.
+/// The bytes of a file, if the file is a regular file, belongs to the user, and no other user may write to it. Pipes are refused,
+/// because reading a pipe would block.
 fn read(path: &Path) -> Option<Vec<u8>> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mut file = File::open(path).ok()?;
@@ -283,8 +289,8 @@ fn entry(path: PathBuf, about: &fs::Metadata) -> CacheEntry {
     CacheEntry { path, key, bytes: about.len(), used: about.modified().unwrap_or(SystemTime::UNIX_EPOCH) }
 }
 
-/// The key and the binary of an undamaged file. A file consists of the magic number, the checksum of all bytes that follow it,
-/// the length of the key, the key, and the binary.
+/// The key and the binary in the bytes of an undamaged file. The file of an entry consists of the magic number, the checksum of
+/// all bytes that follow the checksum, the length of the key, the key, and the binary.
 fn open(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (checksum, rest) = rest.split_at_checked(HASH)?;
@@ -303,7 +309,8 @@ fn write(path: &Path, key: &str, binary: &[u8]) -> std::io::Result<()> {
     let folder = parent(path);
     create(folder)?;
     trust(&fs::metadata(folder)?)?;
-    // the time in the name distinguishes the files of two writers with the same process id, for example in two containers
+    // the time in the file name distinguishes the temporary files of two processes with the same process id, for example in two
+    // containers
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos());
     let name = format!("{}-{}-{nanos:x}.{UNFINISHED}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let temporary = folder.join(name);

@@ -1,14 +1,15 @@
-//! The most recent accesses to each part of a matrix, from which the search for dependencies finds conflicts.
+//! Records the most recent accesses to each part of a matrix, so that the search for dependencies finds conflicting accesses.
 //!
-//! The matrix is cut into vertical strips, at every column at which an access began or ended. Each strip is cut into segments of
-//! rows. A segment stores the last writer of its elements and the readers since that write. A write replaces all segments of a
-//! strip that it covers by one segment, so that the amortised cost of an access stays small.
+//! An [`AccessMap`] cuts the matrix into vertical strips, at every column at which an access began or ended, and cuts each strip
+//! into segments of rows. A segment stores the last command that wrote its elements, and the commands that have read its elements
+//! since. A single segment replaces all segments of a strip that a write covers, so that the amortised cost of an access stays
+//! small.
 
 use crate::instruction::{Access, Region};
 
 const NOBODY: u32 = u32::MAX;
 
-/// A range of rows of one strip: from the end of the preceding segment up to `end`.
+/// A range of rows of one strip, from the end of the preceding segment up to row `end`.
 #[derive(Clone, Debug)]
 struct Segment {
     end: usize,
@@ -16,14 +17,15 @@ struct Segment {
     readers: Vec<u32>,
 }
 
-/// A range of columns: from the end of the preceding strip up to `end`.
+/// A range of columns of the matrix, from the end of the preceding strip up to column `end`.
 #[derive(Clone, Debug)]
 struct Strip {
     end: usize,
     segments: Vec<Segment>,
 }
 
-/// The recorded accesses to one matrix or register, as far as a later access may have to wait for them.
+/// The recorded accesses to one matrix or register. An access is recorded as long as a command that follows may have to wait for
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessMap {
     strips: Vec<Strip>,
@@ -54,7 +56,8 @@ impl AccessMap {
         }
     }
 
-    /// Records that command `who` accesses `region`, and calls `found` with each earlier command for which `who` must wait.
+    /// Records that command `who` accesses `region`. Calls `found` with each previously recorded command for which `who` must
+    /// wait.
     pub(crate) fn touch(&mut self, region: Region, access: Access, who: u32, found: &mut impl FnMut(u32)) {
         if region.rows == 0 || region.cols == 0 {
             return;
@@ -66,7 +69,7 @@ impl AccessMap {
         }
     }
 
-    /// Makes `col` a boundary between strips. Returns the index of the strip that begins there.
+    /// Makes `col` a boundary between strips. Returns the index of the strip that begins at column `col`.
     fn cut(&mut self, col: usize) -> usize {
         if col == 0 {
             return 0;
@@ -93,7 +96,7 @@ impl Strip {
         }
     }
 
-    /// Makes `row` a boundary between segments. Returns the index of the segment that begins there.
+    /// Makes `row` a boundary between segments. Returns the index of the segment that begins at row `row`.
     fn cut(&mut self, row: usize) -> usize {
         if row == 0 {
             return 0;
@@ -142,7 +145,8 @@ mod tests {
         prop::collection::vec((region, prop_oneof![Just(Access::Read), Just(Access::Write)]), 1..40)
     }
 
-    /// The reference implementation for one element: its last writer, and its readers since that write.
+    /// The expected record of one element: the last command that wrote the element, and the commands that have read the element
+    /// since.
     #[derive(Clone, Default)]
     struct Cell {
         writer: Option<u32>,

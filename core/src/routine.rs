@@ -1,5 +1,5 @@
-//! The routines of the library: names, sizes, flags and operation counts. The command line, the benchmarks, the conformance suite
-//! and its calls of other libraries take them from here.
+//! The routines of the library: names, sizes, flags and operation counts. The command line, the benchmarks and the conformance
+//! suite take the names, sizes, flags and operation counts of routines from this module.
 
 /// A routine of BLAS or LAPACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,22 +12,22 @@ pub enum Routine {
     Getrf,
     /// A solve with LU factors.
     Getrs,
-    /// An LU factorisation, followed by a solve with its factors.
+    /// An LU factorisation, followed by a solve with the LU factors.
     Gesv,
-    /// Exchanges of rows.
+    /// Exchanges of rows of a matrix.
     Laswp,
 }
 
 /// The library that defines a routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The BLAS, which has a Fortran and a C interface (CBLAS).
+    /// The BLAS, which has a Fortran interface and a C interface (CBLAS).
     Blas,
-    /// LAPACK, whose interface is that of Fortran.
+    /// LAPACK, which has a Fortran interface.
     Lapack,
 }
 
-/// The name and the formula of a routine, and its arguments other than matrices.
+/// The name and the formula of a routine, with the names of its sizes and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The library that defines the routine.
@@ -36,12 +36,12 @@ pub struct Description {
     pub name: &'static str,
     /// The formula that the routine computes.
     pub formula: &'static str,
-    /// Names of the routine's sizes. C of a product, B of a triangular solve, and A of a factorisation or of row exchanges are m×n; k is the inner
-    /// size of a product; n is the order of a system and nrhs its number of right-hand sides.
+    /// Names of the routine's sizes. C of a product, B of a triangular solve, and A of a factorisation or of row exchanges are m×n
+    /// matrices. The inner size of a product is k. A system of equations has the order n and nrhs right-hand sides.
     pub sizes: &'static [&'static str],
     /// Names of the routine's flags.
     pub flags: &'static [&'static str],
-    /// Whether the routine factors a matrix in panels, so that the caller may choose the width of a panel.
+    /// Whether the routine factors a matrix in panels. The caller may then choose the width of a panel.
     pub has_panels: bool,
 }
 
@@ -49,7 +49,7 @@ impl Routine {
     /// All routines.
     pub const ALL: [Routine; 6] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Getrs, Routine::Gesv, Routine::Laswp];
 
-    /// The name and the formula of this routine, and its arguments other than matrices.
+    /// The name and the formula of this routine, with the names of its sizes and flags.
     #[must_use]
     pub const fn description(self) -> Description {
         use Origin::{Blas, Lapack};
@@ -85,21 +85,21 @@ impl Routine {
     }
 }
 
-/// Numbers of floating-point operations. LAPACK's convention is used: a multiplication and an addition are two operations.
+/// Numbers of floating-point operations of the routines. As in LAPACK, a multiplication and an addition count as two operations.
 pub mod flops {
-    /// Operations of the product of an m×k matrix and a k×n matrix.
+    /// Number of floating-point operations of the product of an m×k matrix and a k×n matrix.
     #[must_use]
     pub fn gemm(m: usize, n: usize, k: usize) -> f64 {
         2.0 * m as f64 * n as f64 * k as f64
     }
 
-    /// Operations of a triangular solve with a triangle of order `order` and `nrhs` right-hand sides.
+    /// Number of floating-point operations of a triangular solve with a triangle of order `order` and `nrhs` right-hand sides.
     #[must_use]
     pub fn trsm(order: usize, nrhs: usize) -> f64 {
         order as f64 * order as f64 * nrhs as f64
     }
 
-    /// Operations of the LU factorisation of an m×n matrix.
+    /// Number of floating-point operations of the LU factorisation of an m×n matrix.
     #[must_use]
     pub fn getrf(m: usize, n: usize) -> f64 {
         let (m, n) = (m as f64, n as f64);
@@ -107,7 +107,7 @@ pub mod flops {
         2.0 * m * n * r - (m + n) * r * r + 2.0 / 3.0 * r * r * r
     }
 
-    /// Operations of a solve with LU factors of order n and `nrhs` right-hand sides.
+    /// Number of floating-point operations of a solve with LU factors of order n and `nrhs` right-hand sides.
     #[must_use]
     pub fn getrs(n: usize, nrhs: usize) -> f64 {
         2.0 * trsm(n, nrhs)

@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
 use crate::value::Value;
 
-/// An element type, as a value at run time.
+/// An element type, as a value that exists at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
     /// IEEE 754 binary32.
@@ -14,13 +14,14 @@ pub enum DType {
     F64,
     /// 32-bit signed integer, the type of the row indices in a pivot vector.
     I32,
-    /// A type of sixteen bytes, the size of a complex number. Tests use it for code that moves elements but does not compute.
+    /// A type of sixteen bytes, the size of a complex number in double precision. Tests use this type for code that moves
+    /// elements and does not compute with them.
     #[cfg(test)]
     Wide,
 }
 
 impl DType {
-    /// Upper bound of the size of one element, in bytes.
+    /// Upper bound of the size in bytes of an element of any type.
     pub const LARGEST: usize = 16;
 
     /// Size of one element in bytes.
@@ -64,12 +65,12 @@ impl fmt::Display for DType {
     }
 }
 
-/// Seals the traits of this file, because kernels support no other types.
+/// Seals the traits `Element` and `Scalar`, because kernels support only the types that `DType` lists.
 mod sealed {
     pub trait Sealed {}
 }
 
-/// A type whose values can be elements of a matrix or a register. Every bit pattern is a valid value.
+/// A type whose values can be elements of a matrix or a register. Every bit pattern is a valid value of the type.
 ///
 /// The trait is sealed, because kernels support only the element types that [`DType`] lists.
 ///
@@ -82,8 +83,8 @@ mod sealed {
 /// ```
 ///
 /// # Safety
-/// `DTYPE` must describe the type: it has the same size and the same alignment, and every bit pattern is a valid value. The
-/// constructors of matrix views check the size and the alignment at compile time.
+/// The type must have the size and the alignment that `DTYPE` states, and every bit pattern must be a valid value of the type.
+/// The constructors of matrix views check the size and the alignment at compile time.
 pub unsafe trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq + 'static {
     /// The element type, as a value.
     const DTYPE: DType;
@@ -98,8 +99,9 @@ unsafe impl Element for i32 {
 
 /// A type of numbers that the routines compute with.
 ///
-/// Algorithms use numbers through this trait only, so that a complex type can be added. Magnitudes have a type of their own,
-/// [`Scalar::Real`], and [`Scalar::conj`] is the identity only for real types. The trait is sealed, as [`Element`] is.
+/// Algorithms use numbers only through the trait `Scalar`, so that a complex type can be added without a change of the
+/// algorithms. Magnitudes have a type of their own, [`Scalar::Real`], and [`Scalar::conj`] is the identity only for real types.
+/// The trait `Scalar` is sealed, as [`Element`] is.
 pub trait Scalar:
     Element
     + fmt::Display
@@ -113,7 +115,7 @@ pub trait Scalar:
     + std::iter::Sum
     + Into<Value>
 {
-    /// The type of magnitudes and norms.
+    /// The real type in which magnitudes and norms are computed.
     type Real: Scalar<Real = Self::Real> + PartialOrd;
 
     /// The additive identity.
@@ -132,14 +134,14 @@ pub trait Scalar:
     fn abs(self) -> Self::Real;
     /// The real part in double precision. The conversion is exact for `f32` and `f64`.
     fn to_f64(self) -> f64;
-    /// The number of this type that is nearest to `value`.
+    /// The number of the type `Self` that is nearest to `value`.
     fn from_f64(value: f64) -> Self;
-    /// `self · a + b` with one rounding.
+    /// Computes `self · a + b` with a single rounding.
     #[must_use]
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// Whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// The number that `value` holds. `None` if the number has another type.
+    /// The number that `value` holds, or `None` if that number has another type than `Self`.
     fn from_value(value: Value) -> Option<Self>;
 }
 

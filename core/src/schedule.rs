@@ -31,7 +31,7 @@ pub struct MemoryShortfall {
     pub device: usize,
     /// Number of bytes of memory that the device has.
     pub limit: usize,
-    /// Number of bytes of the plan's smallest working set.
+    /// The smallest number of bytes with which the device can run the plan.
     pub needed: usize,
 }
 
@@ -78,13 +78,13 @@ impl Schedule {
         &self.plan
     }
 
-    /// The dependencies between the commands of the plan.
+    /// The dependencies between the commands and between the tasks of the plan.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// For each device, its memory limit and the matrices on which it works in place.
+    /// For each device, the properties that the dispatcher needs, such as the memory limit of the device.
     #[must_use]
     pub fn reach(&self) -> &[Reach] {
         &self.reach
@@ -103,8 +103,8 @@ impl Schedule {
         self.plan.tasks().iter().map(footprint).max().unwrap_or(0)
     }
 
-    /// Number of bytes of all registers that need memory on a device. A run never uses more device memory than this number of
-    /// bytes.
+    /// Total number of bytes of all registers that need memory on a device. The registers of a run never use more memory of the
+    /// device than this total.
     #[must_use]
     pub fn register_bytes(&self, device: usize) -> usize {
         let registers = self.plan.registers();

@@ -1,4 +1,4 @@
-//! Simulates a schedule with the dispatcher of a real run. Cost models take the place of the devices.
+//! Simulates a schedule with the dispatcher of a real run. In a simulation, cost models take the place of the devices.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -15,14 +15,14 @@ pub trait Cost {
     fn seconds(&self, plan: &Plan, command: &Command) -> f64;
 }
 
-/// A cost model that consists of three constants.
+/// A cost model with three constants: a speed of kernels, a speed of transfers, and a latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostModel {
-    /// Floating-point operations per second of a kernel.
+    /// Number of floating-point operations that a kernel computes per second.
     pub flops: f64,
-    /// Bytes per second of a transfer, in either direction.
+    /// Number of bytes that a transfer copies per second, in either direction.
     pub bandwidth: f64,
-    /// Seconds that each command takes in addition to its own work.
+    /// Seconds that each command takes in addition to the time for its computation or transfer.
     pub latency: f64,
 }
 
@@ -43,31 +43,31 @@ impl Cost for CostModel {
 /// A command with the times at which it starts and ends in a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
-    /// The lane on which the command ran.
+    /// The lane that executes the command.
     pub lane: Lane,
-    /// The command, and the memory of its registers.
+    /// The index of the command, and the physical registers of its operands.
     pub issue: Issue,
-    /// Start of the command, in seconds from the start of the run.
+    /// Time at which the command starts, in seconds from the start of the simulated run.
     pub start: f64,
-    /// End of the command, in seconds from the start of the run.
+    /// Time at which the command ends, in seconds from the start of the simulated run.
     pub end: f64,
 }
 
-/// The commands of a simulated run, with their times.
+/// The commands of a simulated run, with the times at which they start and end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// The commands, in the order in which the dispatcher issued them.
+    /// The commands of the run, in the order in which the dispatcher issued them.
     pub entries: Vec<Entry>,
 }
 
 impl Timeline {
-    /// Number of seconds that the whole run takes.
+    /// Number of seconds that the whole simulated run takes.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.entries.iter().map(|entry| entry.end).fold(0.0, f64::max)
     }
 
-    /// Total number of seconds for which a device's queues of the kind `queue` are busy.
+    /// Number of seconds for which the queues of the kind `queue` of device number `device` are busy, summed over these queues.
     #[must_use]
     pub fn busy(&self, device: usize, queue: Queue) -> f64 {
         let of_queue = self.entries.iter().filter(|entry| (entry.lane.device, entry.lane.queue) == (device, queue));
@@ -81,7 +81,7 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// The next step of a lane, if every allocation succeeds.
+/// The next step of a lane, on the assumption that every allocation of device memory succeeds.
 fn next(dispatcher: &mut Dispatcher<'_>, lane: Lane) -> Step {
     loop {
         match dispatcher.next(lane).expect("no memory is refused") {
@@ -106,7 +106,7 @@ impl Schedule {
                 idle.retain(|&lane| match next(&mut dispatcher, lane) {
                     Step::Run(issue) => {
                         let command = &self.plan().commands()[issue.command as usize];
-                        // the command may have to wait for a kernel of the other queue
+                        // the command may have to wait for a kernel of another queue of the same device
                         let begin = issue.after.and_then(|before| ends.get(&before)).map_or(now, |&end| now.max(end));
                         let end = begin.saturating_add(nanoseconds(costs[lane.device].seconds(self.plan(), command)));
                         ends.insert(issue.command, end);
@@ -128,7 +128,8 @@ impl Schedule {
         Timeline { entries }
     }
 
-    /// The run as text. Each line has the time, the device, the physical registers and the algebra of one command.
+    /// A simulated run of this schedule as text. Each line of the text states the times, the device, the physical registers and
+    /// the algebra of one command.
     #[must_use]
     pub fn print<'a>(&'a self, timeline: &'a Timeline) -> impl fmt::Display + 'a {
         PrintedSchedule { schedule: self, timeline }
@@ -157,7 +158,7 @@ impl fmt::Display for PrintedSchedule<'_> {
             let (ld, exec, st) = (percent(Queue::Ld), percent(Queue::Exec), percent(Queue::St));
             writeln!(f, "device {device}: busy LD {ld:.0} %, EXEC {exec:.0} %, ST {st:.0} %")?;
         }
-        // the end of the run is the longest time that is printed
+        // the end of the run is the largest time that is printed, and determines the width of the columns of times
         let time = format!("  {:.3}", total * 1e3).len().max(10);
         let memory = self.timeline.entries.iter().map(|entry| memory(&entry.issue).len()).max().unwrap_or(0).max(13);
         writeln!(f, "{:>time$}{:>time$}  device  {:<memory$}  command", "start ms", "end ms", "physical")?;
@@ -169,7 +170,7 @@ impl fmt::Display for PrintedSchedule<'_> {
     }
 }
 
-/// The physical registers of a command, as text.
+/// The physical registers of the operands of a command, as text.
 fn memory(issue: &Issue) -> String {
     let slots: Vec<String> = issue.operands.iter().flatten().map(|slot| format!("p{}", slot.id)).collect();
     if slots.is_empty() { "in place".to_owned() } else { slots.join(" ") }
@@ -184,9 +185,9 @@ mod tests {
     use crate::scalar::DType;
     use crate::value::Value;
 
-    /// The first two tasks solve for one tile each, and the third task solves for both tiles together, on a device with two
-    /// queues of kernels. The third task follows one of its predecessors in the same queue, and waits explicitly for the other
-    /// predecessor.
+    /// Simulates three tasks on a device with two queues of kernels. The first two tasks solve for one tile each, and the third
+    /// task solves for both tiles together. The third task runs in the queue of one of its predecessors, and waits explicitly for
+    /// the other predecessor.
     #[test]
     fn a_task_that_follows_others_begins_when_they_end() {
         let mut plan = Plan::new("scale", DType::F64);
@@ -203,11 +204,11 @@ mod tests {
         let schedule = Schedule::new(plan, vec![reach]).unwrap();
         let entries = schedule.simulate(&[CostModel { flops: 1e6, bandwidth: 1.0, latency: 0.0 }]).entries;
         let times: Vec<_> = entries.iter().map(|entry| (entry.lane.number, entry.start * 1e3, entry.end * 1e3)).collect();
-        // the tasks take 1000, 2000 and 3000 operations; an operation takes 1 µs
+        // the three tasks take 1000, 2000 and 3000 floating-point operations, and an operation takes 1 µs
         assert_eq!(times, [(0, 0.0, 1.0), (1, 0.0, 2.0), (0, 2.0, 5.0)]);
     }
 
-    /// `C ← A·B + C` in two tasks, on one device that works in place and one device that copies.
+    /// Simulates `C ← A·B + C` in two tasks, on one device that works in place and one device that copies.
     #[test]
     fn a_schedule_prints_what_runs_when_where_and_in_which_memory() {
         let mut plan = Plan::new("gemm", DType::F64);
@@ -222,7 +223,8 @@ mod tests {
         }
         let reach = |in_place| Reach { memory: 1 << 20, in_place: vec![in_place; 3], flops: 1e6, queues: 1 };
         let schedule = Schedule::new(plan, vec![reach(true), reach(false)]).unwrap();
-        // 2000 operations take 2 ms, the transfer of 1600 bytes takes 1.6 ms, and each command takes 0.1 ms more
+        // the 2000 floating-point operations of a task take 2 ms, a transfer of 1600 bytes takes 1.6 ms, and each command takes
+        // another 0.1 ms
         let timeline = schedule.simulate(&[CostModel { flops: 1e6, bandwidth: 1e6, latency: 1e-4 }; 2]);
         let printed = schedule.print(&timeline).to_string();
         let expected = "\

@@ -10,37 +10,38 @@ pub type SlotId = u32;
 pub struct Slot {
     /// Index of the physical register.
     pub id: SlotId,
-    /// Size of the physical register in bytes. A register whose size changes gets new memory.
+    /// Size of the physical register in bytes. A physical register whose size changes gets new memory.
     pub bytes: usize,
 }
 
 /// The answer to a request for a physical register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
-    /// The request is granted: this register is free and has memory.
+    /// Grants the request: the field is the index of a free physical register that has memory.
     Slot(SlotId),
-    /// No memory is free now. The caller must ask again after a register has been given back.
+    /// No memory is free now. The caller must repeat the request after a physical register has been given back.
     Wait,
-    /// The caller must first free the device memory of this register, then ask again.
+    /// The caller must free the device memory of the physical register whose index the field states, and then repeat the request.
     Release(SlotId),
-    /// The caller must first allocate device memory for this register, report the result by [`Slots::granted`] or
-    /// [`Slots::refused`], then ask again.
+    /// The caller must allocate device memory for the physical register in the field, report the result by [`Slots::granted`] or
+    /// [`Slots::refused`], and then repeat the request.
     Obtain(Slot),
 }
 
-/// The physical registers of a device under its memory limit. `Slots` is a state machine that calls no device: the caller of its
-/// methods allocates and frees the device memory.
+/// The physical registers of a device, whose total size stays within the memory limit of the device. `Slots` is a state machine
+/// that calls no device: the caller of its methods allocates and frees the device memory.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Maximum number of bytes of all registers: the memory limit, or less after the device refused an allocation.
+    /// Maximum number of bytes of all physical registers together: the memory limit of the device, or less after the device
+    /// refused an allocation.
     limit: usize,
-    /// The error of the allocation that the device refused.
+    /// The error of the last allocation that the device refused, until [`Slots::shortage`] returns this error.
     shortage: Option<Error>,
     held: usize,
     sizes: Vec<usize>,
-    /// Registers that have memory and that no virtual register uses.
+    /// Physical registers that have memory and that no virtual register uses.
     free: Vec<SlotId>,
-    /// Registers without memory.
+    /// Physical registers without memory.
     vacant: Vec<SlotId>,
 }
 
@@ -53,19 +54,21 @@ impl Slots {
         Slot { id, bytes: self.sizes[id as usize] }
     }
 
-    /// Whether the device turned out to have less memory than its limit.
+    /// Whether the device has refused an allocation within its memory limit, and [`Slots::shortage`] has not returned the error
+    /// yet.
     pub(crate) fn is_short(&self) -> bool {
         self.shortage.is_some()
     }
 
-    /// The error of the refused allocation, if `bytes` exceed the limit that the refusal lowered. The error is returned only
-    /// once.
+    /// Returns the error of the allocation that the device refused, if `bytes` exceeds the lowered maximum of all physical
+    /// registers. The error of a refused allocation is returned only once.
     pub(crate) fn shortage(&mut self, bytes: usize) -> Option<Error> {
         if bytes > self.limit { self.shortage.take() } else { None }
     }
 
-    /// Requests a register of `bytes` bytes. A free register of that size is granted. If no free register has that size, the
-    /// caller releases free registers of other sizes where necessary and allocates a new register.
+    /// Requests a physical register of `bytes` bytes. If a register of exactly `bytes` bytes is free, it is granted. If no free
+    /// register has exactly `bytes` bytes, the answer asks the caller to release free registers of other sizes where necessary,
+    /// and to allocate a new register.
     pub(crate) fn take(&mut self, bytes: usize) -> Grant {
         if let Some(at) = self.free.iter().position(|&id| self.sizes[id as usize] == bytes) {
             return Grant::Slot(self.free.swap_remove(at));
@@ -74,7 +77,7 @@ impl Slots {
         if self.held - free + bytes > self.limit {
             return Grant::Wait;
         }
-        // free registers of other sizes are released until they together hold less than `bytes` bytes
+        // free registers of other sizes are released until the free registers together hold less than `bytes` bytes
         match self.held + bytes > self.limit || (free >= bytes && free > 0) {
             true => Grant::Release(self.release().expect("free slots make up the excess")),
             false => Grant::Obtain(self.assign(bytes)),
@@ -87,22 +90,24 @@ impl Slots {
         self.free.push(slot.id);
     }
 
-    /// Records that the memory of `slot` could not be allocated, and lowers the limit.
+    /// Records that the memory of `slot` could not be allocated, and lowers the maximum size of all physical registers.
     ///
     /// # Errors
-    /// Returns `error` if it is neither a lack of memory nor the loss of the device, or if `slot` has no bytes.
+    /// Returns `error` if its kind is neither a lack of memory nor the loss of the device, or if the size of `slot` is 0 bytes.
     pub(crate) fn refused(&mut self, slot: Slot, error: Error) -> Result<()> {
         self.vacant.push(slot.id);
         if !error.kind().is_recoverable_elsewhere() || slot.bytes == 0 {
             return Err(error);
         }
-        // the device cannot hold this register beside the others, so the limit becomes less than their total size
+        // the device has no memory for `slot` in addition to the `held` bytes, so the new limit is one byte less than the sum of
+        // the two
         self.limit = self.held + slot.bytes - 1;
         self.shortage = Some(error);
         Ok(())
     }
 
-    /// Removes the largest free register, whose memory the caller must then free. Returns `None` if no register is free.
+    /// Removes the largest free register and returns its index. The caller must then free the memory of this register. Returns
+    /// `None` if no register is free.
     pub(crate) fn release(&mut self) -> Option<SlotId> {
         let sizes = &self.sizes;
         let largest = (0..self.free.len()).max_by_key(|&at| sizes[self.free[at] as usize])?;
@@ -112,7 +117,7 @@ impl Slots {
         Some(id)
     }
 
-    /// Sets the size of a register without memory, or of a new register, to `bytes` and returns that register.
+    /// Takes a physical register without memory, or a new one, sets its size to `bytes`, and returns the register.
     fn assign(&mut self, bytes: usize) -> Slot {
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.sizes.push(0);
@@ -132,7 +137,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    /// A device with `left` bytes of free memory, independent of the limit of its `Slots`.
+    /// A device with `left` bytes of free memory. The memory limit in its `Slots` may be larger or smaller.
     struct Budget {
         left: usize,
         held: Vec<Slot>,
@@ -143,8 +148,8 @@ mod tests {
             Budget { left, held: Vec::new() }
         }
 
-        /// Requests `bytes` bytes from `slots`, and allocates and frees memory as `slots` asks. Returns `None` if the request
-        /// must wait.
+        /// Requests a physical register of `bytes` bytes, and allocates and frees memory of the device as `slots` demands.
+        /// Returns `None` if the request must wait.
         fn take(&mut self, slots: &mut Slots, bytes: usize) -> Option<SlotId> {
             loop {
                 match slots.take(bytes) {
@@ -206,7 +211,7 @@ mod tests {
         let a = device.take(&mut slots, 60).unwrap();
         assert_eq!(device.take(&mut slots, 60), None, "the device is full");
         slots.give_back(a);
-        // the device releases the free register first, although the limit allows both registers
+        // `slots` releases the free register of 60 bytes first, although a register of 40 bytes beside it is within the limit
         assert!(device.take(&mut slots, 40).is_some());
         assert!(slots.shortage(119).is_none());
         assert_eq!(slots.shortage(120).unwrap().kind(), ErrorKind::OutOfMemory);

@@ -2,7 +2,7 @@
 
 use crate::device::HostRect;
 
-/// Several whole columns of a packed column-major matrix, or a part of one column.
+/// A piece of a packed column-major matrix: several whole columns, or a part of one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     row: usize,
@@ -13,7 +13,7 @@ pub struct Piece {
 
 impl Piece {
     /// Cuts a rectangle of `rows` × `cols` into pieces of at most `most` elements. Each piece is contiguous in the packed matrix.
-    /// The pieces are in the order in which the packed matrix contains them.
+    /// The returned pieces have the same order as in the packed matrix.
     ///
     /// # Panics
     /// Panics if `most` is 0 and the rectangle is not empty.
@@ -37,7 +37,7 @@ impl Piece {
         self.rows * self.cols
     }
 
-    /// Number of elements before the piece in the packed matrix, whose number of rows is `rows`.
+    /// Number of elements that precede the piece in a packed matrix with `rows` rows.
     #[must_use]
     pub fn offset(&self, rows: usize) -> usize {
         self.row + self.col * rows
@@ -46,26 +46,30 @@ impl Piece {
     /// Copies the piece from a rectangle of host memory into packed staging memory.
     ///
     /// # Safety
-    /// The piece must lie in `rect`, which must be readable. `staged` must have room for the elements of the piece.
+    /// The piece must lie in `rect`, and the caller must have read access to `rect`. The memory at `staged` must have room for
+    /// the elements of the piece, and must not overlap `rect`.
     pub unsafe fn pack(&self, rect: &HostRect, staged: *mut u8) {
-        // SAFETY: the caller guarantees that both sides are valid. The rectangle and the staging memory do not overlap.
+        // SAFETY: the caller guarantees that the piece lies in `rect`, that `staged` has room for the piece, and that `rect` and
+        // `staged` do not overlap.
         self.runs(rect, staged, |host, staged, bytes| unsafe { std::ptr::copy_nonoverlapping(host, staged, bytes) });
     }
 
     /// Copies the piece from packed staging memory into a rectangle of host memory.
     ///
     /// # Safety
-    /// The piece must lie in `rect`, which must be writable. `staged` must hold the elements of the piece.
+    /// The piece must lie in `rect`, and nothing else may access `rect`. The memory at `staged` must hold the elements of the
+    /// piece, and must not overlap `rect`.
     pub unsafe fn unpack(&self, staged: *const u8, rect: &HostRect) {
-        // SAFETY: the caller guarantees that both sides are valid. The rectangle and the staging memory do not overlap.
+        // SAFETY: the caller guarantees that the piece lies in `rect`, that `staged` has room for the piece, and that `rect` and
+        // `staged` do not overlap.
         let copy = |host, staged: *mut u8, bytes| unsafe { std::ptr::copy_nonoverlapping(staged.cast_const(), host, bytes) };
         self.runs(rect, staged.cast_mut(), copy);
     }
 
-    /// Calls `visit` for each run of bytes that is contiguous on both sides: address in host memory, address in staging memory,
-    /// number of bytes.
+    /// Calls `visit` for each sequence of bytes that is contiguous both in host memory and in staging memory. The arguments of
+    /// `visit` are the address in host memory, the address in staging memory, and the number of bytes.
     fn runs(&self, rect: &HostRect, staged: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)) {
-        // if the element size is a compile-time constant, the compiler copies an element by one instruction
+        // if the element size is a compile-time constant, the compiler emits one instruction for the copy of an element
         match rect.dtype.size() {
             4 => self.runs_of(4, rect, staged, visit),
             8 => self.runs_of(8, rect, staged, visit),
@@ -83,7 +87,7 @@ impl Piece {
             (0..cols).for_each(|j| visit(host(0, j), staged(0, j), rows * size));
             return;
         }
-        // a row-major rectangle is copied square by square, so that the cache holds both sides of a square
+        // a row-major rectangle is copied square by square, so that the cache holds the source and the destination of a square
         for j0 in (0..cols).step_by(SQUARE) {
             for i0 in (0..rows).step_by(SQUARE) {
                 for j in j0..cols.min(j0 + SQUARE) {
@@ -94,7 +98,7 @@ impl Piece {
     }
 }
 
-/// Order of the squares in which a row-major rectangle is copied.
+/// Number of rows and columns of the squares in which a row-major rectangle is copied.
 const SQUARE: usize = 32;
 
 #[cfg(test)]
@@ -140,14 +144,14 @@ mod tests {
             let mut packed = vec![T::from(0); rows * cols];
             let pieces = Piece::cut(rows, cols, 900);
             for piece in &pieces {
-                // SAFETY: both vectors are large enough for the rectangle.
+                // SAFETY: the rectangle lies in its vector of 5000 elements, and `packed` has room for all pieces.
                 unsafe { piece.pack(&rect, packed.as_mut_ptr().add(piece.offset(rows)).cast()) };
             }
             assert!((0..rows * cols).all(|e| packed[e] == host[(e % rows) * row_stride + (e / rows) * col_stride]));
             let mut back = vec![T::from(u16::MAX); 5000];
             let into = HostRect { origin: back.as_mut_ptr().cast(), ..rect };
             for piece in &pieces {
-                // SAFETY: both vectors are large enough for the rectangle.
+                // SAFETY: the rectangle lies in its vector of 5000 elements, and `packed` has room for all pieces.
                 unsafe { piece.unpack(packed.as_ptr().add(piece.offset(rows)).cast(), &into) };
             }
             let written = back.iter().filter(|&&element| element != T::from(u16::MAX)).count();

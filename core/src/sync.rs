@@ -1,4 +1,5 @@
-//! Synchronisation primitives of the engine: those of the standard library, or under `--cfg loom` those of the model checker.
+//! Synchronisation primitives of the engine: the primitives of the standard library, or under `--cfg loom` the primitives of the
+//! model checker loom.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -20,19 +21,20 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> std::io::Result<Joi
     return Ok(loom::thread::spawn(body));
 }
 
-/// Locks a mutex, even if it is poisoned. A poisoned mutex needs no special treatment, because a thread that panics while it
-/// holds a lock of the engine stops the run first.
+/// Locks a mutex, even if the mutex is poisoned. A panic of an engine thread stops the run on all devices, so the engine needs no
+/// special treatment of a poisoned mutex.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits for a signal. The mutex is unlocked during the wait.
+/// Waits until `signal` is notified. The mutex of `guard` is unlocked during the wait.
 pub(crate) fn wait<'a, T>(signal: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     signal.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits for a signal, but not longer than `most`. The mutex is unlocked during the wait. If `most` is zero, this function only
-/// yields to other threads once. Under the model checker, which has no clock, this function also only yields.
+/// Waits until `signal` is notified, but not longer than `most`. The mutex is unlocked during the wait. If `most` is zero, the
+/// function only yields once to other threads. Under the model checker loom, which has no clock, the function also yields once
+/// and does not wait.
 pub(crate) fn wait_for<'a, T>(
     mutex: &'a Mutex<T>,
     signal: &Condvar,
@@ -47,11 +49,12 @@ pub(crate) fn wait_for<'a, T>(
     signal.wait_timeout(guard, most).unwrap_or_else(std::sync::PoisonError::into_inner).0
 }
 
-/// Number of times that a waiting thread polls before it sleeps. All polls together take about as long as waking a thread.
+/// Number of times that a waiting thread polls before it sleeps. `POLLS_BEFORE_SLEEP` polls together take about as long as it
+/// takes to wake a sleeping thread.
 #[cfg(not(loom))]
 const POLLS_BEFORE_SLEEP: usize = 200;
 
-/// Waits while `pending` returns true. The wait is often short, so the thread polls a few times before it sleeps.
+/// Waits while `pending` returns true. Many waits are short, so the waiting thread calls `pending` repeatedly before it sleeps.
 pub(crate) fn wait_while<'a, T>(
     mutex: &'a Mutex<T>,
     signal: &Condvar,

@@ -6,21 +6,22 @@ use std::task::Poll;
 
 use crate::error::Result;
 
-/// Work that is under way, as its backend represents the work.
+/// Work that was submitted to a device, in the representation of the device's backend.
 pub trait Pending: Any + fmt::Debug + Send + Sync {
-    /// The result of the work, if the work has ended. This method never waits.
+    /// The result of the submitted work, or `Poll::Pending` if the work has not ended. The method `poll` never waits.
     fn poll(&self) -> Poll<Result<()>>;
 
-    /// Waits until the work has ended.
+    /// Waits until the submitted work has ended.
     ///
     /// # Errors
-    /// Fails if the work failed.
+    /// Fails if the submitted work failed.
     fn wait(&self) -> Result<()>;
 }
 
-/// A handle to work that was submitted to a device. The work may still be under way.
+/// A handle to work that was submitted to a device. The submitted work may still be under way.
 ///
-/// Dropping a token neither stops the work nor waits for it. The result of work whose token was dropped is lost.
+/// To drop a token neither stops the submitted work nor waits for the end of the work. If the token of some work is dropped, the
+/// result of that work is lost.
 #[derive(Debug)]
 #[must_use = "nothing else tells the end of the work, or its error"]
 pub struct Token(Option<Box<dyn Pending>>);
@@ -29,32 +30,32 @@ impl Token {
     /// The token of work that has completed.
     pub const DONE: Token = Token(None);
 
-    /// A token of work that is under way.
+    /// A token of the submitted work `pending`, which is still under way.
     pub fn new(pending: impl Pending) -> Self {
         Token(Some(Box::new(pending)))
     }
 
-    /// Whether the work had completed before the device returned this token.
+    /// Whether the submitted work had completed before the device returned this token.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The result of the work, if the work has ended. This method never waits.
+    /// The result of the submitted work, or `Poll::Pending` if the work has not ended. The method `poll` never waits.
     pub fn poll(&self) -> Poll<Result<()>> {
         self.0.as_ref().map_or(Poll::Ready(Ok(())), |pending| pending.poll())
     }
 
-    /// Waits until the work has ended.
+    /// Waits until the submitted work has ended.
     ///
     /// # Errors
-    /// Fails if the work failed.
+    /// Fails if the submitted work failed.
     pub fn wait(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |pending| pending.wait())
     }
 
-    /// The work in the representation of its backend. `None` if the work had completed before the device returned
-    /// the token ([`Token::DONE`]), or if the backend's type is not `P`.
+    /// The submitted work in the representation of its backend. `None` if the work had completed before the device returned this
+    /// token, or if the type of the representation is not `P`.
     #[must_use]
     pub fn get<P: Pending>(&self) -> Option<&P> {
         let pending: &dyn Any = self.0.as_deref()?;

@@ -1,17 +1,17 @@
-//! Numbers whose element type is known only at run time: the factors α and β in plans and instructions.
+//! Numbers whose type is known only at run time: the scalars α and β in plans and instructions.
 
 use std::fmt;
 
 use crate::scalar::{DType, Scalar};
 
-/// A number, together with its element type.
+/// A number of a type that is known only at run time: α or β of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A number in single precision.
     F32(f32),
     /// A number in double precision.
     F64(f64),
-    /// A factor of matrices of type [`DType::Wide`], for tests.
+    /// A scalar (α or β) for matrices of type [`DType::Wide`], used in tests.
     #[cfg(test)]
     Wide(f64),
 }
@@ -20,7 +20,7 @@ impl Value {
     /// The number `number`, rounded to the nearest number of type `dtype`.
     ///
     /// # Panics
-    /// Panics if `dtype` is [`DType::I32`], because a factor is never an integer.
+    /// Panics if `dtype` is [`DType::I32`], because α and β are never integers.
     #[must_use]
     pub fn new(dtype: DType, number: f64) -> Self {
         match dtype {
@@ -32,7 +32,7 @@ impl Value {
         }
     }
 
-    /// Element type of the number.
+    /// The type of the number.
     #[inline]
     #[must_use]
     pub fn dtype(self) -> DType {
@@ -58,7 +58,7 @@ impl Value {
         self.equals(1.0)
     }
 
-    /// Whether the value equals `number` exactly.
+    /// Whether the number equals `number` exactly.
     #[inline]
     #[must_use]
     pub fn equals(self, number: f64) -> bool {
@@ -70,10 +70,10 @@ impl Value {
         }
     }
 
-    /// The number, as a `T`.
+    /// Returns the number as a value of type `T`.
     ///
     /// # Panics
-    /// Panics if the number is of another type than `T`.
+    /// Panics if the number has another type than `T`.
     #[inline]
     #[must_use]
     pub fn get<T: Scalar>(self) -> T {

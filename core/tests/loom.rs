@@ -1,8 +1,8 @@
 //! Tests of the synchronisation between engine threads and devices, in the thread interleavings of small plans.
 //!
-//! Two devices that work in place are tested in every interleaving, and so is the pool. A device that has a thread for transfers
-//! and a thread for kernels has too many interleavings to test all of them. A device with threads of its own is tested only in
-//! the interleavings with at most two preemptions, where a thread switch at a wait is no preemption.
+//! Two devices that work in place are tested in every interleaving, and so is the `LanePool`. A device that has a thread for
+//! transfers and a thread for kernels has too many interleavings to test all of them. A device with threads of its own is tested
+//! only in the interleavings with at most two preemptions, where a thread switch at a wait is no preemption.
 //!
 //! The command for these tests is `RUSTFLAGS="--cfg loom" cargo test -p lapidary-core --test loom --release`.
 #![cfg(loom)]
@@ -51,7 +51,7 @@ struct Span {
 #[derive(Debug, Default)]
 struct Record {
     /// Counter that is incremented when a request begins and when a request ends. The model checker may switch threads at each
-    /// increment of the clock. The increments have relaxed memory ordering, so that the clock does not order anything that the
+    /// increment of the clock. The increments have relaxed memory ordering, so that the clock orders no memory accesses that the
     /// engine leaves unordered.
     clock: AtomicUsize,
     /// The requests that have ended. The model checker does not see the lock of `spans`, since this lock is not a lock of `loom`.
@@ -75,10 +75,10 @@ struct Witness {
     workers: Vec<Arc<WorkerThread>>,
 }
 
-/// Memory that the engine keeps valid as long as a token is pending.
+/// A value that refers to memory which the engine keeps valid as long as the token of the work is pending.
 struct Lent<T>(T);
 
-// SAFETY: a null device accesses no memory.
+// SAFETY: the thread that receives a `Lent` passes the value to a null device, which accesses no memory of operands.
 unsafe impl<T> Send for Lent<T> {}
 
 impl<T> Lent<T> {
@@ -120,8 +120,8 @@ impl Device for Witness {
     }
 
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
-        // SAFETY: only lifetimes change. The device outlives its threads, and the engine keeps the operands valid until the token
-        // reports completion. The caller fulfils the safety contract of `submit`.
+        // SAFETY: `transmute` changes only lifetimes. The device outlives its threads, and the engine keeps the operands valid
+        // until the token reports completion. The caller fulfils the safety contract of `submit`.
         unsafe {
             let own: &'static Witness = std::mem::transmute(self);
             let copied = match work {
@@ -254,7 +254,7 @@ fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
         })
         .collect();
     let owned = Box::into_raw(Box::new(Shared { schedule, bindings, drivers }));
-    // SAFETY: the memory is freed below, after all threads have been joined.
+    // SAFETY: the memory of `Shared` is freed only at the end of this function, after all threads have been joined.
     let shared: &'static Shared = unsafe { &*owned };
     // SAFETY: a null device accesses no memory.
     let run = Arc::new(unsafe { Run::new(&shared.schedule, &shared.bindings) });
@@ -271,7 +271,8 @@ fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     serving.into_iter().for_each(|thread| thread.join().unwrap());
     shared.drivers.iter().for_each(DeviceRuntime::trim);
     assert!(shared.drivers.iter().all(|d| d.device().downcast::<Witness>().unwrap().null.record().held == 0), "memory leaks");
-    // SAFETY: all threads have been joined, and the run has been dropped.
+    // SAFETY: `owned` comes from `Box::into_raw`, and nothing uses `Shared` any more: all threads have been joined, and the run has
+    // been consumed.
     drop(unsafe { Box::from_raw(owned) });
     let mut spans = std::mem::take(&mut *record.spans.lock().unwrap());
     spans.sort_by_key(|span| span.begin);
@@ -297,14 +298,14 @@ fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
-/// Maximum number of preemptions with which the tests of three threads take only seconds. With three preemptions these tests take
-/// more than a minute, and without a bound they had not finished in 100 s.
+/// Maximum number of preemptions with which the tests of three threads take only seconds. With three preemptions the tests of
+/// three threads take more than a minute. Without a bound on preemptions the tests of three threads had not finished after 100 s.
 const FEW: Option<usize> = Some(2);
 /// Maximum number of preemptions with which the tests of four threads take only seconds.
 const ONE: Option<usize> = Some(1);
 
-/// Runs `tasks` on two devices that work in place, in every interleaving. `check` receives the launches of each run. The result
-/// holds, for each distinct outcome of an interleaving, the devices that made the launches in their order.
+/// Runs `tasks` on two devices that work in place, in every interleaving. `check` receives the launches of each run. Each element
+/// of the result lists, for some interleaving, the devices of the launches in the order in which the launches began.
 fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
     let seen = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
     let devices = std::sync::Arc::clone(&seen);
@@ -330,8 +331,8 @@ fn the_threads_of_one_device_finish_in_dependency_order() {
     });
 }
 
-/// The second part of this test runs two devices that copy; each device may run a task that depends on a task of the other
-/// device.
+/// The second part of this test runs two devices that copy matrices. Each of the two devices may run a task that depends on a
+/// task of the other device.
 #[test]
 fn a_device_without_threads_does_one_thing_after_the_other() {
     model(None, || {
@@ -401,8 +402,9 @@ fn two_devices_pass_a_dependent_task_on() {
     assert!(devices.contains(&vec![0, 0, 1]) && devices.contains(&vec![1, 1, 0]), "{devices:?}");
 }
 
-/// On a device with two kernel queues, the kernel of the last task is issued before the first two tasks are done. The last task
-/// must run after the first two tasks: the order of a queue puts it after one of them, and a token after the other.
+/// On a device with two kernel queues, the kernel of the last task may be issued before the first two tasks are done. The last
+/// task must run after the first two tasks: the order of its queue puts it after one of the two, and a token puts it after the
+/// other.
 #[test]
 fn kernels_of_two_queues_keep_the_order_of_their_tasks() {
     let overlapped = std::sync::Arc::new(AtomicBool::new(false));

@@ -12,8 +12,8 @@ enum Version {
     Two,
 }
 
-/// Returns the smallest amount of memory that a group around this process leaves, if `swap` bytes of swap space are free. Returns
-/// `None` if no group has a limit. `root` is the root folder of the system's files.
+/// Returns the smallest amount of memory that one of the control groups of this process leaves, where `swap` is the number of free
+/// bytes of swap space. Returns `None` if no control group limits memory. `root` is the root folder of the system's files.
 pub fn left(root: &Path, swap: u64) -> Option<MemoryLeft> {
     let memberships = read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = read_to_string(root.join("proc/self/mountinfo")).ok()?;
@@ -22,8 +22,8 @@ pub fn left(root: &Path, swap: u64) -> Option<MemoryLeft> {
     groups.filter_map(|(version, folder)| of_group(version, &folder, swap)).reduce(MemoryLeft::min)
 }
 
-/// Returns the folders of the group of this process and of all groups around it, if `mount`, a line of `mountinfo`, shows groups
-/// that limit memory.
+/// Returns the folders of this process's control group and of all control groups that contain it. `mount` is a line of
+/// `mountinfo`. Returns `None` if this line does not mount control groups that limit memory.
 fn folders(root: &Path, mount: &str, memberships: &str) -> Option<(Version, Vec<PathBuf>)> {
     // fields of a line, from proc(5): id, parent, device, root, mount point, options … - type, source, options
     let (place, kind) = mount.split_once(" - ")?;
@@ -42,7 +42,8 @@ fn folders(root: &Path, mount: &str, memberships: &str) -> Option<(Version, Vec<
     Some((version, own.ancestors().take_while(|folder| folder.starts_with(&top)).map(Path::to_path_buf).collect()))
 }
 
-/// Returns the group that a line of `/proc/self/cgroup` names, if the group has this version and limits memory.
+/// Returns the control group that `line`, a line of `/proc/self/cgroup`, names. Returns `None` if the control group is of another
+/// version than `version`, or if it does not limit memory.
 fn membership(version: Version, line: &str) -> Option<&str> {
     let mut parts = line.splitn(3, ':');
     let (number, controllers, group) = (parts.next()?, parts.next()?, parts.next()?);
@@ -53,8 +54,8 @@ fn membership(version: Version, line: &str) -> Option<&str> {
     counts.then_some(group)
 }
 
-/// Returns how much memory one group leaves, or `None` if the group has no limit. Cached files do not count as used memory,
-/// because the system frees their memory on demand.
+/// Returns how much memory one control group leaves, or `None` if the control group does not limit memory. Cached files do not
+/// count as used memory, because the system frees the memory of cached files on demand.
 fn of_group(version: Version, folder: &Path, swap: u64) -> Option<MemoryLeft> {
     let number = |name: &str| read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let stat = read_to_string(folder.join("memory.stat")).unwrap_or_default();
@@ -78,7 +79,7 @@ fn of_group(version: Version, folder: &Path, swap: u64) -> Option<MemoryLeft> {
     }
 }
 
-/// Returns the number after a key in a table.
+/// Returns the number that follows `key` on a line of `table`.
 fn value(table: &str, key: &str) -> Option<u64> {
     table.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }

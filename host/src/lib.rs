@@ -1,7 +1,8 @@
-//! Services for programs around the library: [`memory`] reports how much host memory is left, and [`rest`](rest()) waits until
-//! the threads of the process are idle.
+//! Functions that report the state of the host: [`memory`] reports how much host memory is left, and [`rest`](rest()) waits
+//! until the threads of the process are idle.
 //!
-//! Programs and suites around the library use this crate. The library itself does not use this crate.
+//! The command-line program, the benchmarks and the conformance suite use the crate `lapidary-host`. The library itself does not
+//! use `lapidary-host`.
 #![deny(unsafe_code)]
 
 mod groups;

@@ -18,15 +18,15 @@ pub struct MemoryLeft {
 }
 
 impl MemoryLeft {
-    /// Returns the smaller value of two bounds, for each field.
+    /// Returns, for each field, the smaller of the values in `self` and `other`.
     #[must_use]
     pub fn min(self, other: MemoryLeft) -> MemoryLeft {
         MemoryLeft { free: self.free.min(other.free), most: self.most.min(other.most) }
     }
 }
 
-/// Returns the smallest amount that is left by the system, by the control groups around this process (version 1 or 2), and by the
-/// limit on its address space. Returns `None` if the system does not report its memory.
+/// Returns how much memory this process can still allocate: the smallest of the amounts that the system, the control groups of the
+/// process (version 1 or 2) and the limit on its address space leave. Returns `None` if the system does not report its memory.
 #[must_use]
 pub fn left() -> Option<MemoryLeft> {
     let mut system = System::new();
@@ -43,7 +43,7 @@ pub fn left() -> Option<MemoryLeft> {
     Some(bounds.into_iter().flatten().fold(MemoryLeft { free, most }, MemoryLeft::min))
 }
 
-/// Returns how much the limit on the address space (`ulimit -v`) leaves, or `None` if there is no limit.
+/// Returns how many bytes the limit on the address space (`ulimit -v`) leaves to this process, or `None` if there is no such limit.
 #[cfg(target_os = "linux")]
 fn address_space() -> Option<u64> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// Time between two readings of the processor time. The time is longer than a tick of the Linux kernel, which may take 10 ms.
-/// Linux adds the time of a thread on another processor only at ticks.
+/// Time between two readings of the processor time. `WINDOW` is longer than the interval between two ticks of the Linux kernel,
+/// which may be 10 ms, because Linux adds the processor time of a thread on another processor only at ticks.
 const WINDOW: Duration = Duration::from_millis(12);
-/// Maximum processor time of a process at rest within one window.
+/// Maximum processor time that the threads of an idle process use within one `WINDOW`.
 const IDLE: Duration = Duration::from_micros(150);
-/// Maximum number of windows, after which the wait ends without success.
+/// Maximum number of windows that [`rest`] waits before it returns false.
 const MAX_ROUNDS: usize = 50;
-/// Time of a wait on a system that does not report the processor time.
+/// How long [`rest`] sleeps on a system that does not report the processor time.
 const BLIND: Duration = Duration::from_millis(50);
 
 /// Sleeps until the threads of this process use no processor time. Returns whether the threads came to rest within 0.6 seconds.
@@ -56,7 +56,7 @@ mod tests {
 
     use super::{BLIND, IDLE, MAX_ROUNDS, WINDOW, processor_time, rests};
 
-    /// Returns the result and the duration of a wait for threads that work during `busy` windows.
+    /// Returns the result of [`rests`] and the time that it sleeps, for threads that work during `busy` windows.
     fn waited(busy: usize) -> (bool, Duration) {
         let (looks, slept) = (Cell::new(0), Cell::new(Duration::ZERO));
         let clock = || {

@@ -16,8 +16,8 @@ pub enum Purpose {
     PivotExchange,
     /// Copy of a panel that is factored by strips.
     Strips,
-    /// Counters of the strips that work-groups have taken and have factored, used if [`Choices::waits`](crate::Choices::waits) is
-    /// set. Kernels use the counters as numbers of strips, so the counters must be zero whenever no kernel runs.
+    /// Counters of the strips that work-groups have taken and have factored, used if
+    /// [`Choices::groups_may_wait`](crate::Choices::groups_may_wait) is set. Kernels use the counters as numbers of strips, so the counters must be zero whenever no kernel runs.
     StripCounters,
 }
 

@@ -1,5 +1,5 @@
 //! An application that shares its OpenCL context, queue and buffers with Lapidary. Lapidary solves a system in the buffers of the
-//! application, so that nothing is copied between the two.
+//! application, so that nothing is copied between the application and Lapidary.
 //!
 //! `cargo run --release -p lapidary --example opencl_app`
 //!
@@ -50,7 +50,7 @@ fn status(code: i32) -> Box<dyn Error> {
 impl App {
     fn open(device: cl_device_id) -> Result<Self, Box<dyn Error>> {
         let context = cl3::context::create_context(&[device], ptr::null(), None, ptr::null_mut()).map_err(status)?;
-        // SAFETY: the context and the device are valid.
+        // SAFETY: the caller passes a valid device, and the context was just created for this device.
         let queue = unsafe { cl3::command_queue::create_command_queue(context, device, 0) }.map_err(status)?;
         let program = cl3::program::create_program_with_source(context, &[TEXT]).map_err(status)?;
         cl3::program::build_program(program, &[device], c"", None, ptr::null_mut()).map_err(status)?;
@@ -58,7 +58,7 @@ impl App {
     }
 
     fn buffer(&self, count: usize) -> Result<cl_mem, Box<dyn Error>> {
-        // SAFETY: the host pointer is null.
+        // SAFETY: the context is valid, and the host pointer is null, so the driver accesses no host memory.
         let mem = unsafe { cl3::memory::create_buffer(self.context, cl3::memory::CL_MEM_READ_WRITE, count * 4, ptr::null_mut()) };
         let mem = mem.map_err(status)?;
         self.buffers.borrow_mut().push(mem);
@@ -70,11 +70,11 @@ impl App {
         let kernel = cl3::kernel::create_kernel(self.program, name).map_err(status)?;
         for (index, buffer) in (0..).zip(buffers) {
             let value: *const c_void = ptr::from_ref(buffer).cast();
-            // SAFETY: all parameters of the kernels are buffers.
+            // SAFETY: all parameters of the kernels are buffers, and `value` points to a valid buffer handle during the call.
             unsafe { cl3::kernel::set_kernel_arg(kernel, index, size_of::<cl_mem>(), value) }.map_err(status)?;
         }
         let global = [N];
-        // SAFETY: the sizes have one dimension, and all arguments are set.
+        // SAFETY: the queue and the kernel are valid, `global` has one dimension, and all arguments of the kernel are set.
         let event = unsafe {
             let no_events = ptr::null();
             cl3::command_queue::enqueue_nd_range_kernel(
@@ -99,7 +99,8 @@ impl App {
 
     fn read(&self, mem: cl_mem) -> Result<Vec<f32>, Box<dyn Error>> {
         let mut data = vec![0.0_f32; N];
-        // SAFETY: the buffer holds N elements, and the read is blocking.
+        // SAFETY: `data` has memory for the N elements of the buffer, and nothing else accesses `data` until the blocking read
+        // returns.
         let event = unsafe {
             let to = data.as_mut_ptr().cast();
             cl3::command_queue::enqueue_read_buffer(self.queue, mem, 1, 0, N * 4, to, 0, ptr::null())
@@ -136,7 +137,8 @@ fn solve(index: usize) -> Result<f32, Box<dyn Error>> {
     // SAFETY: the context and the in-order queue belong to `app`, which outlives the machine.
     let shared = unsafe { OpenClDevice::from_parts(app.context, index, app.queue, None, cache)? };
     let machine = Machine::from_opencl(vec![shared], &settings)?;
-    // SAFETY: the buffers belong to this context, and the application's kernels have completed.
+    // SAFETY: both buffers belong to the context of `shared`, and the application's kernels have completed, so that nothing else
+    // uses the buffers during a call.
     let (mut matrix, mut rhs) = unsafe { (machine.wrap_opencl::<f32>(a, N, N)?, machine.wrap_opencl::<f32>(b, N, 1)?) };
     let lu = machine.getrf(matrix.view_mut())?;
     lu.solve(rhs.view_mut())?;

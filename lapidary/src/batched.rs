@@ -32,7 +32,8 @@ enum Operand {
 }
 
 impl Operand {
-    /// Returns the operand in the form that batched instructions take. `None` if its matrices do not lie side by side.
+    /// Returns the operand in the form that batched instructions take. `None` if the matrices of the operand do not lie side by
+    /// side.
     fn side_by_side(&self) -> Option<RawMat> {
         match self {
             Operand::Matrices(batch) => batch.side_by_side(),
@@ -55,9 +56,9 @@ impl Operand {
 impl Machine {
     /// Computes `C ← α·op(A)·op(B) + β·C` for each matrix of a batch: A_i is m×k, B_i is k×n, C_i is m×n.
     ///
-    /// If the CPU computes the batch, each of its threads computes some of the products. Another device computes matrices that
-    /// lie side by side together, with few transfers and kernel launches. If the matrices do not lie side by side, the device
-    /// computes them one after the other. [`Batch::from_columns`] makes a batch of an uploaded matrix.
+    /// If the CPU computes the batch, each of its threads computes some of the products. If a device with memory of its own
+    /// computes the batch, matrices that lie side by side are computed together, with few transfers and kernel launches; matrices
+    /// that do not lie side by side are computed one after the other. [`Batch::from_columns`] makes a batch of an uploaded matrix.
     ///
     /// ```
     /// use lapidary::{Batch, BatchMut, GemmBatched, Machine, Select};
@@ -118,7 +119,8 @@ impl Machine {
         outcome
     }
 
-    /// Computes `B ← op(A)⁻¹·B` for each matrix of a batch, from the factors of A_i, which is n×n. The shape of B_i is n×nrhs.
+    /// Computes `B ← op(A)⁻¹·B` for each matrix of a batch, from the factors of the n×n matrices A_i. The shape of each B_i is
+    /// n×nrhs.
     ///
     /// # Errors
     /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The context `matrix` of the error
@@ -168,7 +170,7 @@ impl Machine {
     /// from one matrix to the next.
     ///
     /// # Errors
-    /// The errors of [`Machine::gemm_list`].
+    /// The method returns the errors of [`Machine::gemm_list`].
     pub fn getrf_list<'a, T: Scalar>(&self, list: impl IntoIterator<Item = Getrf<'a, T>>) -> Result<Vec<Info>> {
         let list = checked(list, Getrf::check)?;
         let mut info = vec![0; list.len()];
@@ -187,8 +189,8 @@ impl Machine {
     ///
     /// # Errors
     /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The context `number` of the error
-    /// `Singular` is the index, counted from 0, of the system in the list; no right-hand side is changed. Other errors are those
-    /// of [`Machine::gemm_list`].
+    /// `Singular` is the index, counted from 0, of the system in the list; no right-hand side is changed. The method also returns
+    /// the errors of [`Machine::gemm_list`].
     pub fn getrs_list<'a, T: Scalar>(&self, list: impl IntoIterator<Item = Getrs<'a, T>>) -> Result<()> {
         let list = checked(list, Getrs::check)?;
         for (number, args) in list.iter().enumerate() {
@@ -219,11 +221,13 @@ impl Machine {
             return one_by_one();
         }
         if let Some(runtime) = self.device_for_small_call(problem.dtype(), problem.flops(), &joined) {
-            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
+            // SAFETY: the callers pass operands of checked arguments, which borrow the host memory during the launch, mutably where
+            // the kernel writes, so that no other access conflicts.
             return unsafe { runtime.launch(&problem.instruction(count, &joined)) };
         }
         match self.run(&Problem::Batched(*problem), &joined) {
-            // If a device has no memory for one matrix, a single call is divided into tiles, whereas a batch is not.
+            // A plan of a batch does not divide a matrix into tiles, so the plan needs memory for at least one whole matrix. Calls
+            // for single matrices are divided into tiles, so they may succeed although the batch fails.
             Err(error) if error.kind().is_out_of_memory() && error.is_untouched() => one_by_one(),
             outcome => outcome,
         }
@@ -262,8 +266,8 @@ impl Machine {
                 Ok(())
             });
         };
-        // SAFETY: `check` has validated the host memory; the memory that kernels write is borrowed mutably, so calls do not
-        // conflict.
+        // SAFETY: the callers pass operands of checked arguments, which borrow the host memory during the launch, mutably where
+        // kernels write, so that neither another call of the list nor any other access conflicts.
         unsafe { runtime.launch_sequences(&instructions, length)? }
         *done += calls.len();
         Ok(())
@@ -286,7 +290,7 @@ impl Machine {
     }
 }
 
-/// Checks all arguments of a list. If a check fails, returns its error with the index of the call.
+/// Checks all arguments of a list. If the check of a call fails, returns the error with the index of the call.
 fn checked<A, C>(list: impl IntoIterator<Item = A>, check: impl Fn(A) -> Result<C>) -> Result<Vec<C>> {
     let numbered = |(number, args)| check(args).map_err(|error: Error| error.with("number", number).untouched());
     list.into_iter().enumerate().map(numbered).collect()

@@ -64,9 +64,9 @@ impl<T: Scalar> sealed::Call for Laswp<'_, T> {
 }
 
 impl Machine {
-    /// Explains which devices would take part in a call now, without running the call. Batches cannot be explained. If the
-    /// machine chooses devices by price, `explain` first measures the speeds that are unknown. Measuring the speeds of a device
-    /// takes some seconds, once for each driver version.
+    /// Explains which devices would take part in a call now, without running the call. The method does not accept batched calls. If
+    /// the machine chooses devices by price, `explain` first measures the speeds of devices that have not been measured yet.
+    /// Measuring a device takes some seconds, but is done only once for each driver version.
     ///
     /// ```
     /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -92,11 +92,11 @@ impl Machine {
         Ok(self.explanation(&host, reason, priced.as_ref()))
     }
 
-    /// Calls `tell` with an explanation before each later call on host matrices, on all handles of the machine. With a listener,
-    /// the machine prices each call on host matrices instead of reusing a cached choice. A solve with factors that a device keeps
-    /// is not priced, since the solve runs on that device. `tell` is not called for small calls and for lists that the CPU runs
-    /// as one sequence of kernels. `tell` must not call the machine. If `explained` is called again, the first function stays in
-    /// effect.
+    /// From now on, all handles of the machine call `tell` with an explanation before each call on host matrices. A machine that
+    /// has a function `tell` prices each call on host matrices, instead of reusing a cached choice of devices. A solve with factors
+    /// that a device keeps is not priced, since the solve runs on that device. `tell` is called neither for small calls nor for
+    /// lists that the CPU runs as one sequence of kernels. `tell` must not call the machine. If `explained` is called more than
+    /// once, the machine keeps the first function `tell`.
     #[must_use]
     pub fn explained(self, tell: impl Fn(&Explanation) + Send + Sync + 'static) -> Self {
         self.listen(Box::new(tell));

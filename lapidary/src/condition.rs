@@ -25,7 +25,8 @@ pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, T>, norm: f64) -> Result<f64> {
     if lu.info() != 0 || norm == 0.0 {
         return Ok(0.0);
     }
-    // A⁻¹ may overflow or underflow in T. The norm of A⁻¹ scaled by about ‖A‖₁ is about the condition number.
+    // Elements of A⁻¹ may overflow or underflow in T. Since `unit` is about ‖A‖₁, the norm of `unit`·A⁻¹ is about the condition
+    // number.
     let unit = unit::<T>(n, norm);
     let scaled_inverse = inverse_norm(n, |op, x: &mut [T]| {
         x.iter_mut().for_each(|value| *value = *value * unit);
@@ -37,7 +38,8 @@ pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, T>, norm: f64) -> Result<f64> {
     Ok(if is_known { rcond.min(1.0) } else { 0.0 })
 }
 
-/// A power of two near `norm`, such that `1/n` of this power and sums of n terms of its size stay in the range of T.
+/// Returns a power of two near `norm`. `1/n` of the returned power of two, and sums of n numbers of its magnitude, stay in the
+/// range of T.
 fn unit<T: Scalar>(n: usize, norm: f64) -> T {
     let least = exponent(T::MIN_POSITIVE).unwrap_or(0);
     let room = i32::try_from(n.ilog2()).unwrap_or(0) + 2;
@@ -69,7 +71,7 @@ pub(crate) fn error_bound<T: Scalar>(lu: &Lu<'_, T>, residual: &[f64], units: &[
     Ok(if bound.is_nan() { f64::INFINITY } else { bound })
 }
 
-/// Divides the magnitudes of `values` by the largest one; returns the quotients and that largest magnitude.
+/// Divides the magnitudes of `values` by the largest magnitude. Returns the quotients and the largest magnitude.
 fn normalised<T: Scalar>(values: &[f64]) -> (Vec<T>, f64) {
     let largest = values.iter().fold(0.0, |most: f64, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) });
     let over = if largest == 0.0 { 1.0 } else { largest };
@@ -80,7 +82,7 @@ fn one_norm<T: Scalar>(x: &[T]) -> f64 {
     x.iter().map(|v| v.abs().to_f64()).sum()
 }
 
-/// Returns the first index of the largest magnitude.
+/// Returns the index of the first element with the largest magnitude.
 fn largest<T: Scalar>(x: &[T]) -> usize {
     (1..x.len()).fold(0, |best, i| if x[i].abs() > x[best].abs() { i } else { best })
 }
@@ -89,7 +91,8 @@ fn signs<T: Scalar>(x: &[T]) -> Vec<T> {
     x.iter().map(|&v| if v.to_f64() < 0.0 { -T::ONE } else { T::ONE }).collect()
 }
 
-/// Estimates a lower bound of `‖M‖₁` by ascent along subgradients. `apply(op, x)` computes `x ← op(M)·x`.
+/// Computes a lower bound of `‖M‖₁`, for a matrix M of order n, by ascent along subgradients. `apply(op, x)` computes `x ←
+/// op(M)·x`.
 fn inverse_norm<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>) -> Result<f64> {
     #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
     let mut x = vec![T::from_f64(1.0 / n as f64); n];
@@ -98,7 +101,7 @@ fn inverse_norm<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>)
     let mut sign = signs(&x);
     let mut peak = usize::MAX;
     for _ in 0..MAX_STEPS {
-        // z = Mᴴ·sign(y); the index of its largest element is the next column of M to try
+        // z = Mᴴ·sign(y); the index of the largest element of z is the next column of M to try
         let mut z = sign.clone();
         apply(Op::ConjTrans, &mut z)?;
         let steepest = largest(&z);
@@ -121,8 +124,8 @@ fn inverse_norm<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>)
     Ok(if estimate.is_nan() || estimate > other { estimate } else { other })
 }
 
-/// Computes a second lower bound of `‖M‖₁` from a vector with elements of alternating sign and growing size. The second bound
-/// counts if it is larger than the bound from the ascent, since the ascent may miss large columns.
+/// Computes a second lower bound of `‖M‖₁` from a vector with elements of alternating sign and growing size. The caller uses the
+/// larger of the second bound and the bound from the ascent, since the ascent may miss large columns of M.
 #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
 fn alternating<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>) -> Result<f64> {
     let entry = |i: usize| (1.0 + i as f64 / (n.max(2) - 1) as f64) * if i.is_multiple_of(2) { 1.0 } else { -1.0 };

@@ -6,8 +6,8 @@ use lapidary_core::{Error, Getrs, Home, MatRef, Resident, Result, Scalar};
 use crate::machine::Machine;
 use crate::price::{HostCall, Listener, Reason};
 
-/// A copy, on a device, of factors that an `Lu` holds in host memory. A solve that uses the copy does not transfer the factors.
-/// The device frees the copy if it needs the memory of the copy.
+/// A copy, on a device, of factors that an `Lu` holds in host memory. A solve that uses the copy does not transfer the factors. The
+/// device frees the copy if it needs the memory for something else.
 #[derive(Debug)]
 pub(crate) struct DeviceCopy {
     machine: Machine,
@@ -29,7 +29,8 @@ impl DeviceCopy {
             Home::Device(of_b) => of_b.device == self.resident.device,
         };
         let runtime = &self.machine.runtimes()[self.resident.device];
-        // A planner counts idle copies as free memory; the lock prevents a solve from using a copy during planning.
+        // A planned call counts idle copies as free memory, so a solve must not begin to use a copy while such a call holds the
+        // lock.
         let exclusive = self.machine.exclusive(&[self.resident.device]);
         let _in_use = runtime.use_copy(self.resident.key).filter(|_| reaches_b)?;
         drop(exclusive);
@@ -38,7 +39,8 @@ impl DeviceCopy {
             tell(&self.machine.explanation(&call, Reason::Resident, None));
         }
         let (rows, cols) = args.lu.shape();
-        // SAFETY: the copy has this shape and element type; it stays while it is in use, and nothing writes it.
+        // SAFETY: the copy on the device has the shape and element type of `args.lu`, `_in_use` prevents the device from freeing
+        // the copy until this function returns, and no call writes a copy of factors.
         let factors = unsafe { MatRef::resident(self.resident, rows, cols) };
         let solved = self.machine.solve_with_pivots(Getrs { lu: factors, b: args.b.reborrow(), ..*args }, None);
         let can_use_host_factors = |error: &Error| error.kind().is_recoverable_elsewhere() && error.is_untouched();

@@ -1,21 +1,23 @@
 //! Scales the rows and columns of a linear system to similar sizes before the matrix is factored.
 //!
-//! Method: LAPACK's `geequb` computes the factors, and the rule of `laqge` decides whether to apply them; see Higham, *Accuracy
-//! and Stability of Numerical Algorithms* (2002), §9.8. The factors are powers of two, stored as exponents. Scaling therefore
-//! causes no rounding while the scaled element stays in the range of its type, and no factor overflows.
+//! Method: the scaling factors are computed as in LAPACK's `geequb` and applied by the rule of LAPACK's `laqge`; see Higham,
+//! *Accuracy and Stability of Numerical Algorithms* (2002), §9.8. The scaling factors are powers of two, stored as exponents.
+//! Scaling therefore causes no rounding while the scaled element stays in the range of its type, and no scaling factor overflows.
 
 use lapidary_core::{DType, Error, Layout, MatMut, MatRef, Result, Scalar};
 
-/// Rows (or columns) are scaled if the binary exponents of their largest elements differ by more than this. A difference of more
-/// than three corresponds to a factor of more than 8 to 16, about the factor of ten at which LAPACK's `laqge` begins.
+/// Rows (or columns) are scaled if the binary exponents of their largest elements differ by more than this number. Rows whose
+/// largest elements have a ratio of 16 or more are always scaled, and rows with a ratio below 8 never are; LAPACK's `laqge` scales
+/// from a ratio of ten.
 const MAX_SPREAD: i32 = 3;
 
 /// Powers of two for the rows and columns of A, such that the largest element of each scaled row or column of `A' = R·A·C` lies
 /// in [1, 2).
 ///
-/// The system `A·X = B` becomes `A'·X' = R·B·S` with `X = C·X'·S⁻¹`. The factors S scale each right-hand side into the middle of
-/// the range of its type. With equilibration, a system is solved accurately although its numbers exceed the range of the
-/// computation type, or although its matrix is ill-conditioned only because its rows or columns have different units.
+/// The system `A·X = B` becomes `A'·X' = R·B·S` with `X = C·X'·S⁻¹`. S is a diagonal matrix of powers of two, which scale each
+/// right-hand side into the middle of the range of its type. With equilibration, a system is solved accurately although its numbers
+/// exceed the range of the computation type, or although its matrix is ill-conditioned only because its rows or columns have
+/// different units.
 ///
 /// ```
 /// use lapidary::{DType, Equilibration, Machine, MatMut, MatRef, Select};
@@ -40,11 +42,11 @@ const MAX_SPREAD: i32 = 3;
 pub struct Equilibration {
     rows: Vec<i32>,
     cols: Vec<i32>,
-    /// Two numbers of magnitude up to 2^±range can be multiplied without overflow or underflow.
+    /// Two numbers with magnitudes from 2^-range to 2^range can be multiplied without overflow or underflow.
     range: i32,
 }
 
-/// Number of elements that changed when they were stored in another type or at another scale.
+/// Counts of the elements that changed when they were stored in another type or at another scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rounding {
     /// Number of elements whose stored value is not exact.
@@ -84,7 +86,7 @@ pub(crate) fn for_each<T: Scalar>(a: MatRef<'_, T>, mut f: impl FnMut(usize, usi
 }
 
 impl Rounding {
-    /// Converts `value · 2^power` to `T`, and counts it if it is inexact, underflows or overflows.
+    /// Converts `value · 2^power` to `T`, and counts the result if it is inexact, underflows or overflows.
     fn store<T: Scalar>(&mut self, value: f64, power: i32) -> T {
         let stored = T::from_f64(times_power(value, power));
         if times_power(stored.to_f64(), -power) != value {
@@ -96,7 +98,7 @@ impl Rounding {
     }
 }
 
-/// Returns an error if the matrices do not fit the system or do not lie in host memory.
+/// Returns an error if `from` or `to` has not `rows` rows, if their shapes differ, or if one of them does not lie in host memory.
 fn check<S: Scalar, T: Scalar>(operation: &'static str, rows: usize, from: &MatRef<'_, S>, to: &MatMut<'_, T>) -> Result<()> {
     if from.shape() != to.shape() || from.rows() != rows {
         let message = format!("A has {rows} rows, the matrix is {:?}, its place is {:?}", from.shape(), to.shape());
@@ -109,9 +111,9 @@ fn on_host(operation: &'static str, is_there: bool) -> Result<()> {
     if is_there { Ok(()) } else { Err(Error::invalid(operation, "the matrices must lie in host memory: download them first")) }
 }
 
-/// Returns minus the exponents of the largest magnitudes of the rows or columns, if these exponents differ by more than
-/// [`MAX_SPREAD`] or if `always` is set. Returns zeros if these exponents differ by at most [`MAX_SPREAD`] and `always` is not
-/// set. The factor of a row or column of zeros is always zero.
+/// Returns the negated exponents `largest` if these exponents differ by more than [`MAX_SPREAD`] or if `always` is set, and zeros
+/// otherwise. The exponents `largest` are those of the largest magnitudes of the rows (or columns). The exponent returned for a row
+/// (or column) of zeros is always 0.
 fn factors(largest: impl Iterator<Item = Option<i32>>, always: bool) -> Vec<i32> {
     let exponents: Vec<Option<i32>> = largest.collect();
     let known = || exponents.iter().copied().flatten();
@@ -121,11 +123,11 @@ fn factors(largest: impl Iterator<Item = Option<i32>>, always: bool) -> Vec<i32>
 }
 
 impl Equilibration {
-    /// Computes factors for a matrix that is to be factored in the precision of `computed_in`.
+    /// Computes scaling factors for a matrix that is to be factored in the precision `computed_in`.
     ///
-    /// Rows, then columns, are scaled if the binary exponents of their largest elements differ by more than three (a factor of 8
-    /// to 16). Rows are also scaled if the largest element of A lies outside [2^-63, 2^64) for `f32` or [2^-511, 2^512) for
-    /// `f64`, since the product of two such elements may overflow or underflow.
+    /// First the rows, then the columns are scaled if the binary exponents of their largest elements differ by more than three,
+    /// which is a ratio of at least 8. Rows are also scaled if the largest element of A lies outside [2^-63, 2^64) for `f32` or
+    /// [2^-511, 2^512) for `f64`, since the product of two such elements may overflow or underflow.
     ///
     /// # Errors
     /// An element is infinite or NaN, A does not lie in host memory, or `computed_in` is not a floating-point type.
@@ -156,19 +158,19 @@ impl Equilibration {
         Ok(Equilibration { rows, cols: factors(col_sizes.into_iter(), false), range })
     }
 
-    /// Whether any row or column has a factor other than one.
+    /// Whether any row or column has a scaling factor other than one.
     #[must_use]
     pub fn is_needed(&self) -> bool {
         self.rows.iter().chain(&self.cols).any(|&e| e != 0)
     }
 
-    /// Returns the exponents of the row factors R. Row i is multiplied by `2^rows()[i]`.
+    /// Returns the exponents of the scaling factors R of the rows. Row i is multiplied by `2^rows()[i]`.
     #[must_use]
     pub fn rows(&self) -> &[i32] {
         &self.rows
     }
 
-    /// Returns the exponents of the column factors C. Column j is multiplied by `2^cols()[j]`.
+    /// Returns the exponents of the scaling factors C of the columns. Column j is multiplied by `2^cols()[j]`.
     #[must_use]
     pub fn cols(&self) -> &[i32] {
         &self.cols
@@ -188,8 +190,8 @@ impl Equilibration {
         Ok(rounding)
     }
 
-    /// `B' ← R·B·S`, rounded to the type of B'. The factor in S of a right-hand side differs from one only if its largest element
-    /// would otherwise lie near an end of the range.
+    /// `B' ← R·B·S`, rounded to the type of B'. A right-hand side has a scaling factor other than one in S only if the largest
+    /// element of its column of R·B lies outside [2^-63, 2^64) for computation in `f32`, or [2^-511, 2^512) for `f64`.
     ///
     /// # Errors
     /// B and B' differ in shape, have another number of rows than A, or are not in host memory.
@@ -204,8 +206,8 @@ impl Equilibration {
         Ok(ScaledRhs { exponents, rounding })
     }
 
-    /// `X ← C·X·S⁻¹`: converts the solution to the units of A and B. `exponents` are the result of
-    /// [`scale_rhs`](Self::scale_rhs).
+    /// `X ← C·X·S⁻¹`: converts the solution to the units of A and B. `exponents` is the field [`ScaledRhs::exponents`] of the
+    /// result of [`scale_rhs`](Self::scale_rhs).
     ///
     /// # Errors
     /// The number of rows of X is not the number of columns of A, the number of columns of X is not that of `exponents`, or X is

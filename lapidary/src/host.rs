@@ -9,8 +9,9 @@ use crate::machine::Machine;
 /// Host memory for matrices of one element type, filled with zeros.
 ///
 /// The driver of the first OpenCL device that supports pinned memory pins the memory of a `HostVec`. Transfers between pinned
-/// memory and devices in the same OpenCL context need no intermediate copy. Other devices use the pinned memory as ordinary host
-/// memory. If no driver pins the memory of a `HostVec`, it is ordinary host memory for all devices.
+/// memory and devices in the same OpenCL context need no intermediate copy. The CPU, wgpu devices and devices in other OpenCL
+/// contexts use the pinned memory as ordinary host memory. If no driver pins the memory of a `HostVec`, it is ordinary host memory
+/// for all devices.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -42,7 +43,8 @@ impl Machine {
         let bytes = count.checked_mul(T::DTYPE.size());
         let bytes = bytes.ok_or_else(|| Error::invalid("alloc_host", format!("{count} elements overflow the address space")))?;
         if let Some(memory) = self.runtimes().iter().find_map(|runtime| runtime.device().alloc_pinned(bytes)) {
-            // SAFETY: the memory has `bytes` bytes, and zero bits represent the number zero in every scalar type.
+            // SAFETY: `alloc_pinned` has returned memory of `bytes` bytes that nothing else accesses yet, and zero bits represent
+            // the number zero in every scalar type.
             unsafe { memory.ptr().write_bytes(0, bytes) };
             return Ok(HostVec { storage: Storage::Pinned(memory), count });
         }
@@ -60,7 +62,8 @@ impl<T: Scalar> Deref for HostVec<T> {
     fn deref(&self) -> &[T] {
         match &self.storage {
             Storage::Plain(data) => &data[..self.count],
-            // SAFETY: the memory holds `count` initialised elements and is owned by `self`.
+            // SAFETY: `self` owns the pinned memory, `alloc_host` has initialised its `count` elements, and the slice borrows
+            // `self`, so that nothing writes the elements meanwhile.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts(memory.ptr().cast(), self.count) },
         }
     }
@@ -70,7 +73,8 @@ impl<T: Scalar> DerefMut for HostVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.storage {
             Storage::Plain(data) => &mut data[..self.count],
-            // SAFETY: the memory holds `count` initialised elements, is owned by `self`, and is borrowed mutably.
+            // SAFETY: `self` owns the pinned memory, `alloc_host` has initialised its `count` elements, and the slice borrows
+            // `self` mutably, so that nothing else accesses the elements meanwhile.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts_mut(memory.ptr().cast(), self.count) },
         }
     }

@@ -29,11 +29,11 @@
 //! # Ok::<(), lapidary::Error>(())
 //! ```
 //!
-//! Many small problems are computed by one call. [`Machine::gemm_batched`], [`Machine::getrf_batched`] and
-//! [`Machine::getrs_batched`] take matrices of one shape at equal distances in memory ([`Batch`], [`BatchMut`]).
-//! [`Machine::gemm_list`], [`Machine::getrf_list`] and [`Machine::getrs_list`] take matrices of different shapes.
+//! One call can compute many small problems. [`Machine::gemm_batched`], [`Machine::getrf_batched`] and [`Machine::getrs_batched`]
+//! take matrices of one shape at equal distances in memory ([`Batch`], [`BatchMut`]). [`Machine::gemm_list`],
+//! [`Machine::getrf_list`] and [`Machine::getrs_list`] take matrices of different shapes.
 //!
-//! A [`Select`] names devices (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`); [`Settings`] limit their memory.
+//! A [`Select`] names devices (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`). [`Settings`] limit the memory of each device.
 //! [`Machine::from_env`] reads the selection and the settings from environment variables.
 //!
 //! # Features

@@ -10,10 +10,10 @@ use crate::singular::{B_UNCHANGED, singular};
 
 /// The factors `A = P·L·U`, stored in the memory of A.
 ///
-/// A device with memory of its own that has factored the whole matrix keeps a copy of the factors until this `Lu` is dropped, so
-/// that solves do not transfer the factors again. The device frees the copy if an upload or a call on host matrices needs the
-/// memory, at any call on uploaded matrices, and by [`Machine::trim`]. After the device has freed its copy, solves take the
-/// factors from host memory.
+/// If one device with memory of its own has factored the whole matrix, the device keeps a copy of the factors, so that solves do
+/// not transfer the factors again. The device frees its copy of the factors when this `Lu` is dropped, when an upload or a call on
+/// host matrices needs the memory, at any call on uploaded matrices, and by [`Machine::trim`]. After the device has freed its copy,
+/// solves take the factors from host memory.
 #[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]
 #[derive(Debug)]
 pub struct Lu<'a, T> {
@@ -73,7 +73,7 @@ impl<'a, T: Scalar> Lu<'a, T> {
     ///
     /// # Errors
     /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero; B is not changed. Another error is
-    /// returned if A is not square, B has another number of rows, or a device failed.
+    /// returned if A is not square, A and B differ in the number of rows, or a device failed.
     pub fn solve(&self, b: MatMut<'_, T>) -> Result<()> {
         self.solve_with(Op::NoTrans, b)
     }
@@ -123,9 +123,9 @@ impl<'a, T: Scalar> Lu<'a, T> {
         condition::error_bound(self, residual, units)
     }
 
-    /// Improves a solution X of A·X = B by iterative refinement. `a` is the matrix before factorisation. A column of X changes
-    /// only if its backward error becomes smaller. The method refines blocks of at least 128 columns; its workspace is about six
-    /// blocks.
+    /// Improves a solution X of A·X = B by iterative refinement. `a` is the matrix before factorisation. A column of X changes only
+    /// if its backward error becomes smaller. The method refines X in blocks of at least 128 columns, and allocates about six times
+    /// the memory of one block.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Select};
@@ -141,7 +141,7 @@ impl<'a, T: Scalar> Lu<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// The shapes do not agree, or a device failed.
+    /// The shapes of A, B and X do not agree, one of them does not lie in host memory, or a device failed.
     pub fn refine(&self, a: MatRef<'_, T>, b: MatRef<'_, T>, x: MatMut<'_, T>) -> Result<Refinement> {
         refine::refine(&self.machine, self, a, b, x)
     }

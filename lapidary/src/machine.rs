@@ -27,16 +27,16 @@ pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 /// A set of devices that work on one call together.
 ///
 /// A `Machine` is a handle: a clone refers to the same machine. Several threads may share a machine. Calls on host matrices that
-/// use the same device run one after the other. Some calls on host matrices run on the caller's thread and do not wait for other
-/// calls: small calls, solves with factors that a device keeps, and all calls of a machine whose only device is the CPU. Calls
-/// that run on the CPU at the same time share its threads. Uploads to one device run one after the other, and so do kernels in
-/// one of its queues. Calls on different devices do not wait for each other, unless one of these calls measures the speed of a
-/// device. A machine that chooses devices measures each device once for each routine.
+/// use the same device run one after the other, unless they are small calls or the CPU alone runs them without a plan. A solve with
+/// factors that a device keeps waits only for the call that uses the device when the solve begins. Calls that run on the CPU at the
+/// same time share its threads. Uploads to the same device run one after the other, and so do kernels in the same queue of a
+/// device. Calls on different devices do not wait for each other, unless one of these calls measures the speed of a device. A
+/// machine that chooses devices measures each device once for each routine.
 ///
 /// # When memory runs out
-/// If a device runs out of memory, its remaining tiles go to the other devices. If no device has memory left, the call starts
-/// again with smaller tiles, unless results have been written. If the call still fails, the context `outputs` of the error is `as
-/// they were` or `partly written`.
+/// If a device runs out of memory, the other devices compute its remaining tiles. If no device has memory left, the call starts
+/// again with smaller tiles, unless results have been written. If a call fails for lack of memory, the context `outputs` of its
+/// error is `as they were` or `partly written`.
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Shared>);
 
@@ -52,13 +52,13 @@ struct Shared {
     cache: Arc<ProgramCache>,
     /// The trace that [`Machine::traced`] starts.
     trace: OnceLock<Trace>,
-    /// The data for the choice of devices by price. `Some` if the selection names no device. A machine with this data chooses the
-    /// devices of each call by price.
+    /// The data for the choice of devices by price. `Some` if the selection names no device: the machine then chooses the devices
+    /// of each call by price.
     pricing: Option<Pricing>,
     /// The function that [`Machine::explained`] has received.
     listener: OnceLock<Listener>,
-    /// A lock for each device. Planned calls, calls with long columns, uploads and `visit_devices` hold the lock of a device
-    /// while they count and use its memory.
+    /// A lock for each device. Planned calls, uploads, measurements of speed, `visit_devices`, and calls on resident matrices with
+    /// long columns in host memory hold the lock of a device while they count and use its memory.
     locks: Vec<Mutex<()>>,
     notes: Vec<String>,
 }
@@ -76,7 +76,7 @@ impl Machine {
     /// `LAPIDARY_DEVICE`, `LAPIDARY_MEMORY_LIMIT`, `LAPIDARY_NB` and `LAPIDARY_CACHE_DIR`.
     ///
     /// # Errors
-    /// A variable is malformed, or a device does not exist.
+    /// An environment variable is malformed, or names a device that does not exist.
     pub fn from_env() -> Result<Self> {
         let opened = Self::with_settings(&Select::from_env()?, &Settings::from_env()?);
         opened.map_err(Select::attribute_to_env)
@@ -245,8 +245,8 @@ impl Machine {
         &self.0.settings
     }
 
-    /// Blocks until this call may use the memory of the devices exclusively. The indices of the devices must ascend, so that
-    /// calls cannot deadlock.
+    /// Blocks until the caller holds the locks of these devices, which give it exclusive use of their memory. The indices of the
+    /// devices must ascend, so that calls cannot deadlock.
     pub(crate) fn exclusive(&self, devices: &[usize]) -> Vec<MutexGuard<'_, ()>> {
         debug_assert!(devices.is_sorted());
         let wait = |&device: &usize| self.0.locks[device].lock().unwrap_or_else(PoisonError::into_inner);
@@ -254,15 +254,15 @@ impl Machine {
     }
 
     /// Starts to record the commands of all devices with their times, for all handles of the machine.
-    /// [`take_trace`](Machine::take_trace) returns the records. Small calls, which run as one kernel on host matrices, are not
-    /// recorded.
+    /// [`take_trace`](Machine::take_trace) returns the recorded commands. Small calls, which run as one kernel on host matrices,
+    /// are not recorded.
     #[must_use]
     pub fn traced(self) -> Self {
         self.0.trace.get_or_init(Trace::default);
         self
     }
 
-    /// Returns the commands recorded since the last call of this method. Returns nothing if the machine is not
+    /// Returns the commands recorded since the previous call of this method. Returns nothing if the machine is not
     /// [traced](Machine::traced).
     pub fn take_trace(&self) -> Vec<TraceEvent> {
         self.trace().map(Trace::take).unwrap_or_default()
@@ -320,7 +320,7 @@ impl Machine {
         }
         let (m, n, k) = (problem.m, problem.n, problem.k);
         if let Some(runtime) = self.device_for_small_call(T::DTYPE, flops::gemm(m, n, k), &memory) {
-            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
+            // SAFETY: the checked `args` borrow the operands' host memory during the launch, mutably where the kernel writes.
             return unsafe { runtime.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Gemm(problem), &memory)
@@ -351,7 +351,7 @@ impl Machine {
         let (order, nrhs) = (problem.order(), problem.nrhs());
         let small_call = self.device_for_small_call(T::DTYPE, flops::trsm(order, nrhs), &memory);
         if let Some(runtime) = small_call.filter(|_| problem.mode == TrsmMode::Substitution) {
-            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
+            // SAFETY: the checked `args` borrow the operands' host memory during the launch, mutably where the kernel writes.
             return unsafe { runtime.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Trsm(problem), &memory)
@@ -366,8 +366,8 @@ impl Machine {
         self.factor(args).map(|(info, _)| info)
     }
 
-    /// Factors as [`Machine::getrf_into`] does, and returns a device's copy of the factors. The copy is `None` unless one device
-    /// has computed and stored all factors.
+    /// Factors as [`Machine::getrf_into`] does, and also returns the copy of the factors that a device keeps. The copy is `None`
+    /// unless one device has computed and stored all factors.
     fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
         let args = args.check().map_err(Error::untouched)?;
         let problem = getrf::Problem::new(&args);
@@ -379,7 +379,7 @@ impl Machine {
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
         let flops = flops::getrf(problem.m, problem.n);
         let copy = match self.device_for_small_call(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
-            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
+            // SAFETY: the checked `args` borrow the operands' host memory during the launch, mutably where the kernel writes.
             Some(runtime) => unsafe { runtime.launch(&problem.instruction(memory)).map(|()| None)? },
             None => self.run_and_keep(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
         };
@@ -418,7 +418,7 @@ impl Machine {
         let (n, nrhs) = problem.size();
         let memory = [lu, read_column(args.ipiv)?, b];
         if let Some(runtime) = self.device_for_small_call(T::DTYPE, flops::getrs(n, nrhs), &memory) {
-            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
+            // SAFETY: the checked `args` borrow the operands' host memory during the launch, mutably where the kernel writes.
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { runtime.launch(step) });
         }
         let mut args = args.into_inner();
@@ -447,7 +447,7 @@ impl Machine {
     ///
     /// # Errors
     /// [`ErrorKind::Singular`] if a pivot is exactly zero; A then holds its factors, and B is not changed. Another error is
-    /// returned if A is not square, B has another number of rows, or a device failed.
+    /// returned if A is not square, A and B differ in the number of rows, or a device failed.
     pub fn gesv<'a, T: Scalar>(&self, a: MatMut<'a, T>, b: MatMut<'_, T>) -> Result<Lu<'a, T>> {
         check_system(Routine::Gesv.name(), &a.as_ref(), b.rows()).map_err(Error::untouched)?;
         let lu = self.getrf(a)?;
@@ -488,14 +488,14 @@ impl Shared {
     }
 }
 
-/// A matrix of one column, over a slice of indices.
+/// Returns a matrix of one column that refers to a slice of indices.
 pub(crate) fn column(indices: &mut [i32]) -> Result<RawMat> {
     let rows = indices.len();
     debug_assert_eq!(DType::I32.size(), size_of::<i32>());
     Ok(MatMut::col_major(indices, rows, 1)?.raw())
 }
 
-/// A matrix of one column, over a slice of indices that is only read.
+/// Returns a matrix of one column that refers to a slice of indices, for reading only.
 pub(crate) fn read_column(indices: &[i32]) -> Result<RawMat> {
     Ok(lapidary_core::MatRef::col_major(indices, indices.len(), 1)?.raw())
 }

@@ -22,7 +22,8 @@ pub(crate) struct Opened {
 /// Opens the devices of a selection, in the order of the selection.
 ///
 /// # Errors
-/// A device that the selection names by number does not open, or no device of a backend that the selection names opens.
+/// A device that the selection names by number cannot be opened, a backend that the selection names has no device that can be
+/// opened, or no device at all is opened.
 pub(crate) fn open(select: &Select, settings: &Settings) -> Result<Opened> {
     let opened = Opened {
         devices: Vec::new(),
@@ -48,8 +49,8 @@ struct Opening<'a> {
     opened: Opened,
 }
 
-/// The devices that a backend lists. Each element of `devices` has the model of a device, and whether the device is the CPU of
-/// this computer.
+/// The devices that a backend lists. Each element of `devices` contains the model of a device and states whether the device is the
+/// CPU of this computer.
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 struct Kind {
     devices: Vec<(String, bool)>,
@@ -101,8 +102,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Opens the devices of one backend. Every device that the selection names by number must open. If the selection names only
-    /// the backend, at least one device must open.
+    /// Opens the devices of one backend. Every device that the selection names by number must open. If the selection names only the
+    /// backend, at least one device of the backend must open.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
     fn extend(&mut self, pick: &Pick, kind: &Kind, open: impl Fn(&[usize]) -> Vec<Result<Box<dyn Device>>>) -> Result<()> {
         let indices: Vec<usize> = match &pick.which {

@@ -1,7 +1,7 @@
 //! Opens drivers in child processes, to find drivers that crash or hang.
 //!
-//! A driver that crashes terminates the program before the program can report the driver. A program that calls
-//! [`leave_out_failing_drivers`] first opens each unknown driver in a child process and stores the result on disk.
+//! A driver that crashes terminates the program before the program can report the driver. [`leave_out_failing_drivers`] therefore
+//! opens each unknown driver in a child process, and stores on disk whether the driver opens, crashes or hangs.
 //! [`Machine::open`](crate::Machine::open) reads the stored results of all probes, also in programs that do not probe drivers.
 //! Drivers are probed only on Linux and similar systems, where drivers are registered by files.
 
@@ -22,24 +22,25 @@ use crate::settings::Settings;
 const BACKEND: &str = "LAPIDARY_PROBE_BACKEND";
 /// Environment variable of a child process: the file that the child creates when the drivers are open.
 const ANSWER: &str = "LAPIDARY_PROBE_ANSWER";
-/// Environment variable with the number of seconds that a driver may take to open. If this number is 0, no driver is probed.
+/// Environment variable with the number of seconds that a driver may take to open. If `LAPIDARY_PROBE` is 0, no driver is probed.
 const TIMEOUT_VARIABLE: &str = "LAPIDARY_PROBE";
-/// Time limit if the variable is unset. A driver that initialises many GPUs takes ten seconds and more.
+/// Time that a driver may take to open if `LAPIDARY_PROBE` is unset. A driver that initialises many GPUs takes ten seconds and
+/// more.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time between two checks of a child.
+/// Time between two checks whether a child process has ended.
 const STEP: Duration = Duration::from_millis(5);
-/// Maximum time to wait for the end of a killed child. A child that is blocked inside the operating system does not end and is
-/// abandoned.
+/// Maximum time to wait for the end of a killed child process. A child process that is blocked inside the operating system does not
+/// end and is abandoned.
 const GRACE: Duration = Duration::from_secs(1);
-/// Exit status of a child that could not create its file.
+/// Exit status of a child process that could not create its answer file.
 const NO_ANSWER: i32 = 86;
-/// Cached result of a driver that opens.
+/// Cached result of the probe of a driver that opens.
 const OPENS: &str = "opens";
-/// Prefix of the cached result of a driver that hangs. The time limit in seconds follows this prefix.
+/// Prefix of the cached result of the probe of a driver that hangs. The time limit in seconds follows this prefix.
 const HANGS: &str = "it does not open within ";
 
-/// In a child process that was started to probe drivers, opens the drivers and ends the process. In a process that was not
-/// started to probe drivers, returns at once. Call `run_if_probe_child` first in `main`, before the program reads its arguments.
+/// In a child process that was started to probe drivers, opens the drivers and ends the process. In a process that was not started
+/// to probe drivers, returns at once. Call this function first in `main`, before the program reads its arguments.
 pub fn run_if_probe_child() {
     let (Some(backend), Some(file)) = (env::var_os(BACKEND), env::var_os(ANSWER)) else { return };
     std::thread::spawn(|| {
@@ -53,21 +54,20 @@ pub fn run_if_probe_child() {
     std::process::exit(if fs::write(file, []).is_ok() { 0 } else { NO_ANSWER });
 }
 
-/// The changes of the environment by [`leave_out_failing_drivers`]. The loaders read the files of a `LeftOut` until the process
-/// ends.
+/// Owns the files that [`leave_out_failing_drivers`] has created and named in environment variables. The OpenCL loader may read the
+/// files of a `LeftOut` until the process ends.
 #[must_use = "the loader of OpenCL reads files that are removed when this is dropped: keep it until `main` ends"]
 #[derive(Debug, Default)]
 pub struct LeftOut {
     _files: Vec<TempDir>,
 }
 
-/// Opens unknown drivers of the selected backends in child processes of this program. Removes drivers that crash or hang from the
-/// environment of this process, so that the OpenCL and Vulkan loaders do not load them. `tell` receives a message before drivers
-/// are opened, which may take seconds, and a message for each driver that is removed.
+/// Opens unknown drivers of the selected backends in child processes of this program. Sets environment variables of this process,
+/// so that the OpenCL and Vulkan loaders do not load drivers that crash or hang. `tell` receives a message before drivers are
+/// opened, which may take seconds, and a message for each driver that will not be loaded.
 ///
-/// The environment variable `LAPIDARY_PROBE` is the number of seconds that a driver may take (default 60); if it is `0`, no
-/// driver is probed. Without a cache folder no driver is probed either, since every start of the program would probe all drivers
-/// again.
+/// The environment variable `LAPIDARY_PROBE` is the number of seconds that a driver may take (default 60); if it is `0`, no driver
+/// is probed. Without a cache folder no driver is probed, since every start of the program would probe all drivers again.
 ///
 /// # Safety
 /// No other thread may run, since the function changes the environment.
@@ -162,7 +162,7 @@ impl RegisteredDriver {
         tried.is_none_or(|seconds: u64| seconds >= timeout.as_secs()).then_some(verdict)
     }
 
-    /// Returns the reason why the driver is removed, if the driver is known to fail.
+    /// Returns the reason why the driver is not loaded, if the driver is known to fail.
     fn failure(&self, cache: &ProgramCache) -> Option<String> {
         let how = self.verdict(cache, Duration::ZERO).filter(|verdict| verdict != OPENS)?;
         let kind = if uses_vulkan(self.backend) { "Vulkan" } else { "OpenCL" };
@@ -194,9 +194,9 @@ fn library_file(library: &Path) -> Option<PathBuf> {
     places.map(|place| place.join(library)).find(|path| path.exists())
 }
 
-/// Opens all unknown drivers of a backend in one child process, together with the drivers that are known to open. If the drivers
-/// crash or hang this child process, opens each unknown driver in a child process of its own, first alone, then together with the
-/// drivers that open. The results are stored in the cache.
+/// Opens all unknown drivers of a backend in one child process, together with the drivers that are known to open. If this child
+/// process crashes or hangs, opens each unknown driver in a child process of its own, first alone, then together with the drivers
+/// that open. The results are stored in the cache.
 fn try_all(backend: Backend, drivers: &[RegisteredDriver], timeout: Duration, cache: &ProgramCache) -> io::Result<()> {
     let keep = |driver: &RegisteredDriver, verdict: &str| cache.store(&driver.key(), verdict.as_bytes());
     let (known, unknown): (Vec<_>, Vec<_>) = drivers.iter().partition(|driver| driver.verdict(cache, timeout).is_some());
@@ -240,8 +240,8 @@ fn variables_for(backend: Backend, drivers: &[&RegisteredDriver], folder: &Path)
         return Ok(vec![("VK_DRIVER_FILES", list.clone()), ("VK_ICD_FILENAMES", list), ("VK_ADD_DRIVER_FILES", OsString::new())]);
     }
     for manifest in manifests {
-        // Only the text of the manifest is copied. A copy with the permissions of a file that only root may write could not be
-        // removed or replaced.
+        // Only the text of the manifest is copied, not its permissions: a copy that only root may write could not be removed or
+        // replaced.
         fs::write(folder.join(manifest.file_name().unwrap_or(OsStr::new("driver.icd"))), fs::read(manifest)?)?;
     }
     let folder = || folder.as_os_str().to_owned();
@@ -252,10 +252,10 @@ fn variables_for(backend: Backend, drivers: &[&RegisteredDriver], folder: &Path)
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Opens,
-    /// The drivers crash or hang the child process. The text of `Fails` completes a sentence that begins with the name of the
+    /// The drivers make the child process crash or hang. The text of `Fails` completes a sentence that begins with the name of the
     /// driver.
     Fails(String),
-    /// Another process ended the child, or the child could not create its file.
+    /// Another process ended the child process, or the child process could not create its answer file.
     Unknown,
 }
 
@@ -278,7 +278,8 @@ impl Probe {
         Ok(Probe { child, folder, end: Instant::now() + timeout, timeout })
     }
 
-    /// Waits for the end of the child, its file or the time limit, and returns the result.
+    /// Waits until the child process has created its answer file or has ended, or until the time limit has passed, and returns the
+    /// result.
     fn outcome(mut self) -> Outcome {
         let answer = self.folder.path().join("answer");
         loop {
@@ -308,7 +309,7 @@ fn is_self_inflicted(status: ExitStatus) -> bool {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // crashes and hangs after the child has created its file are ignored
+        // crashes and hangs after the child process has created its answer file are ignored
         let _ = self.child.kill();
         let end = Instant::now() + GRACE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {

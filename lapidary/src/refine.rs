@@ -18,7 +18,8 @@ const MAX_STEPS: usize = 5;
 /// Number of elements in one block of X, and in one panel of rows of |A| that multiplies the block. A block of this size stays in
 /// a core's cache between the residual and the solve.
 const BLOCK_ELEMENTS: usize = 1 << 15;
-/// Each block has at least this many columns, because every block reads all of A.
+/// Minimum number of columns of a block of X, and of rows of a panel of |A|. Blocks must not be narrower, because the computation
+/// of each block reads all of A.
 const MIN_BLOCK_COLS: usize = 128;
 
 /// Result of a refinement.
@@ -79,8 +80,8 @@ struct System<'s, T> {
     size: f64,
 }
 
-/// The right-hand sides of a block that may need another step, with their trial solutions. The right-hand sides and the solutions
-/// are packed column-major.
+/// The right-hand sides `b` of a block that may need another refinement step, with their current solutions `x`. The matrices `b`
+/// and `x` are packed column-major.
 struct Trials<T> {
     x: Vec<T>,
     b: Vec<T>,
@@ -93,12 +94,13 @@ struct Trial {
     index: usize,
     /// The vectors x and b are stored multiplied by 2^power.
     power: i32,
-    /// The backward error of the column before the last step.
+    /// The backward error of the column before the latest refinement step.
     last: f64,
 }
 
 impl<T: Scalar> System<'_, T> {
-    /// Refines a block of right-hand sides. A corrected column is stored in X only if its backward error is smaller than before.
+    /// Refines a block of right-hand sides. A corrected column is stored in X only if its backward error is smaller than that of
+    /// the column already stored.
     fn refine(&self, b: MatRef<'_, T>, mut x: MatMut<'_, T>) -> Result<Vec<Refinement>> {
         let n = self.a.rows();
         let mut trials = self.trials(b, x.as_ref());
@@ -115,7 +117,7 @@ impl<T: Scalar> System<'_, T> {
                     (0..n).for_each(|i| x.set(i, trial.index, unscale(trials.x[i + c * n])));
                 }
             }
-            // a comparison with a NaN error is false, which ends the refinement of its column
+            // a comparison with a NaN error is false, which ends the refinement of the column
             let goes_on = |c: &usize| errors[*c] > 2.0 * T::UNIT_ROUNDOFF && 2.0 * errors[*c] <= trials.cols[*c].last;
             let kept: Vec<usize> = (0..errors.len()).filter(goes_on).collect();
             if kept.is_empty() || steps == MAX_STEPS {
@@ -131,7 +133,7 @@ impl<T: Scalar> System<'_, T> {
         Ok(best)
     }
 
-    /// Copies a block of X and B. A column is scaled by a power of two if |A|·|x| or b would overflow or underflow.
+    /// Copies a block of X and B. A column is scaled by a power of two if |A|·|x| or b might overflow or underflow.
     fn trials(&self, b: MatRef<'_, T>, x: MatRef<'_, T>) -> Trials<T> {
         let (n, nrhs) = b.shape();
         let mut trials =
@@ -160,7 +162,7 @@ impl<T: Scalar> System<'_, T> {
     /// is zero contributes zero, since its residual is also zero.
     fn backward_errors(&self, trials: &Trials<T>, r: &[T]) -> Result<Vec<f64>> {
         let n = self.a.rows();
-        // Underflow alone can cause residuals of up to this magnitude. LAPACK's gerfs has the same bound for underflow, `safe1`.
+        // Underflow alone can cause residuals of up to (n + 1)·`T::MIN_POSITIVE`. LAPACK's `gerfs` calls the same bound `safe1`.
         let underflow = (n + 1) as f64 * T::MIN_POSITIVE;
         let ratio = |(r, scale): (&T, &T)| match (r.abs().to_f64(), scale.to_f64()) {
             (_, 0.0) => 0.0,
@@ -214,8 +216,8 @@ fn norm_max(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
 }
 
-/// Returns the power of two that scales |A|·|x| and |b| to about one, if they lie outside the middle half of the exponent range.
-/// Returns 0 if |A|·|x| and |b| lie in the middle half of the exponent range.
+/// Returns the exponent of the power of two that scales the larger of |A|·|x| and |b| to about one. Returns 0 if the larger of
+/// |A|·|x| and |b| lies in the middle half of the exponent range.
 fn power<T: Scalar>(a: f64, x: f64, b: f64) -> i32 {
     let ends = -exponent(T::MIN_POSITIVE).unwrap_or(0);
     let ax = exponent(a).zip(exponent(x)).map(|(a, x)| a + x);

@@ -17,8 +17,8 @@ enum Storage<T> {
 
 /// A column-major matrix on a device.
 ///
-/// Routines take it like a host matrix ([`DeviceMatrix::view`]) and do not transfer its elements. A `DeviceMatrix` keeps its
-/// machine alive.
+/// Routines take a `DeviceMatrix` like a host matrix ([`DeviceMatrix::view`]) and do not transfer its elements. A `DeviceMatrix`
+/// keeps its machine alive.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -81,10 +81,12 @@ impl Machine {
             let resident = Resident::new(device);
             let _exclusive = self.exclusive(&[device]);
             self.runtimes().iter().for_each(|runtime| runtime.make_room_for_upload(a.raw().bytes()));
-            // SAFETY: the view covers host memory with elements of type T.
+            // SAFETY: the view `a` borrows host memory with elements of type T, so that nothing writes these elements during the
+            // upload.
             let upload = || unsafe { self.runtimes()[device].upload(resident.key, &a.raw()) };
             match upload() {
-                // Other devices may be the same hardware, so memory that they keep is freed as well.
+                // Other devices of the machine may be the same hardware, so the memory that they keep for later calls is freed as
+                // well.
                 Err(error) if error.kind().is_out_of_memory() => {
                     self.runtimes().iter().for_each(DeviceRuntime::make_room);
                     upload()?;
@@ -102,9 +104,9 @@ impl Machine {
     /// Makes a matrix of an OpenCL buffer of the application, without copying. The buffer holds the elements column-major without
     /// gaps. The buffer belongs to the first device of the machine, which the application has [opened](Machine::from_opencl).
     ///
-    /// A call on the wrapped matrix runs after the commands that the application has enqueued in the shared queue. The call
-    /// returns when its results are in the buffer. Commands that the application has enqueued in other queues must have completed
-    /// before the call.
+    /// A call on the wrapped matrix runs after the commands that the application has enqueued in the shared queue. A call on the
+    /// wrapped matrix returns when its results are in the buffer. Commands that the application has enqueued in other queues must
+    /// have completed before a call on the wrapped matrix.
     ///
     /// # Safety
     /// The buffer belongs to the context of the device, and nothing else uses the buffer during a call.
@@ -121,7 +123,8 @@ impl Machine {
         if self.runtimes()[0].device().downcast::<crate::opencl::OpenClDevice>().is_none() {
             return Err(Error::invalid("wrap", "the first device is no OpenCL device"));
         }
-        // SAFETY: the caller fulfils the contract of this function.
+        // SAFETY: the caller guarantees that the buffer belongs to the context of the device, and that nothing else uses it during
+        // a call.
         self.wrap(rows, cols, |bytes| unsafe { crate::opencl::Buffer::adopt(buffer, bytes) }.map(DeviceBuffer::new))
     }
 
@@ -129,8 +132,8 @@ impl Machine {
     /// gaps. The buffer belongs to the first device of the machine, which was made from a device of the application
     /// ([`WgpuDevice::from_parts`](crate::wgpu::WgpuDevice::from_parts)).
     ///
-    /// A call on the wrapped matrix runs after the commands that the application has submitted. The call returns when its results
-    /// are in the buffer. The buffer must not be mapped during a call on the wrapped matrix.
+    /// A call on the wrapped matrix runs after the commands that the application has submitted. A call on the wrapped matrix
+    /// returns when its results are in the buffer. The buffer must not be mapped during a call on the wrapped matrix.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -188,7 +191,7 @@ impl Machine {
     }
 }
 
-/// Copies the elements to a column-major vector.
+/// Copies the elements of a host matrix to a column-major vector.
 fn host_copy<T: Scalar>(a: MatRef<'_, T>) -> Result<Vec<T>> {
     let (rows, cols) = a.shape();
     let mut data = Vec::new();
@@ -211,7 +214,8 @@ impl<T: Scalar> DeviceMatrix<T> {
     pub fn view(&self) -> MatRef<'_, T> {
         match &self.storage {
             Storage::Host(data) => MatRef::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
-            // SAFETY: the matrix was uploaded with this shape and type, and the view borrows it.
+            // SAFETY: the resident matrix has the shape and element type of `self`, and the view borrows `self`, so that the matrix
+            // stays on the device and nothing writes it meanwhile.
             Storage::Device(resident) => unsafe { MatRef::resident(*resident, self.rows, self.cols) },
         }
     }
@@ -221,7 +225,8 @@ impl<T: Scalar> DeviceMatrix<T> {
     pub fn view_mut(&mut self) -> MatMut<'_, T> {
         match &mut self.storage {
             Storage::Host(data) => MatMut::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
-            // SAFETY: the matrix was uploaded with this shape and type, and the view borrows it mutably.
+            // SAFETY: the resident matrix has the shape and element type of `self`, and the view borrows `self` mutably, so that
+            // the matrix stays on the device and nothing else accesses it meanwhile.
             Storage::Device(resident) => unsafe { MatMut::resident(*resident, self.rows, self.cols) },
         }
     }
@@ -250,7 +255,8 @@ impl<T: Scalar> DeviceMatrix<T> {
                 if !runtimes[to.device].copy_from(to.key, &runtimes[from.device], from.key, bytes)? {
                     let mut between = self.machine.alloc_host::<T>(rows * cols)?;
                     other.download(MatMut::col_major(&mut between, rows, cols)?)?;
-                    // SAFETY: the view covers host memory with elements of type T, and has the shape of the matrix.
+                    // SAFETY: `between` is host memory of this function that has the shape and element type of the matrix and that
+                    // nothing writes during the transfer.
                     unsafe { runtimes[to.device].refill(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
                 }
             }
@@ -282,7 +288,8 @@ impl<T: Scalar> DeviceMatrix<T> {
                 }
                 Ok(())
             }
-            // SAFETY: the mutable view covers host memory with elements of type T, and has the shape of the matrix.
+            // SAFETY: `to` has the shape of the matrix and borrows host memory with elements of type T mutably, so that nothing
+            // else accesses this memory during the transfer.
             Storage::Device(resident) => unsafe { self.machine.runtimes()[resident.device].download(resident.key, &to.raw()) },
         }
     }

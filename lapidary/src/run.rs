@@ -24,24 +24,25 @@ const MAX_ATTEMPTS: u32 = 12;
 /// number of bytes. Every device is assumed to have this much memory beyond its memory limit.
 const MAX_UNLOCKED_COLUMN_BYTES: usize = 64 << 10;
 
-/// Maximum number of commands of a plan that is simulated to compute its price. Simulating this number of commands takes a few
-/// milliseconds.
+/// Maximum number of commands of a plan that is simulated to compute the price of a call. Simulating this number of commands takes
+/// a few milliseconds.
 const MAX_SIMULATED: usize = 4096;
 
 impl Machine {
-    /// Plans, schedules and runs a call on the devices that can access its matrices. An error before the run leaves the outputs
-    /// unchanged.
+    /// Plans, schedules and runs a call on the devices that can access its matrices. An error that occurs before the run leaves the
+    /// outputs of the call unchanged.
     pub(crate) fn run(&self, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         self.run_for(problem.operation(), problem, memory)
     }
 
-    /// Runs a call as [`Machine::run`] does, for a call that is a part of another operation. Errors name this operation.
+    /// Runs a call that is a part of another operation, as [`Machine::run`] does. Errors name `operation`, not the routine of the
+    /// call.
     pub(crate) fn run_for(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         self.run_anywhere(operation, problem, memory).map_err(Error::untouched).map(drop)
     }
 
-    /// Runs a factorisation as [`Machine::run`] does. Returns the copy of the factors on the device that has computed them, if
-    /// one device has computed all of them.
+    /// Runs a factorisation as [`Machine::run`] does. If one device has computed all factors, returns the copy of the factors on
+    /// this device.
     pub(crate) fn run_and_keep(&self, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
         self.run_anywhere(problem.operation(), problem, memory).map_err(Error::untouched)
     }
@@ -97,7 +98,7 @@ impl Machine {
             let is_priced = reason == Reason::Price || !failed.is_empty();
             let pricing = self.pricing().filter(|_| is_priced);
             let run = if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
-                // The explanation lists all prices, so a call with a listener does not use the cache.
+                // The explanation lists all prices, so a call with a listener does not use a cached choice of devices.
                 let priced = pricing.map(|pricing| pricing.price(&call));
                 tell(&self.explanation(&call, reason, priced.as_ref()));
                 priced.and_then(|priced| priced.begin())
@@ -106,7 +107,7 @@ impl Machine {
             };
             let devices = match &run {
                 Some(run) => run.devices.clone(),
-                // no device has a price: use the first device, which is the CPU if the CPU can run the call
+                // the call is small or no device has a price: use the first device, which is the CPU if the CPU can run the call
                 None if reason == Reason::Small || is_priced => vec![capable[0]],
                 None => capable.clone(),
             };
@@ -199,8 +200,8 @@ impl Machine {
             return None;
         }
         let mut instructions = problem.instructions()?.into_iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
-        // SAFETY: `memory` comes from checked arguments: the matrices are borrowed during the call, and matrices that the kernels
-        // write are borrowed mutably.
+        // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
+        // kernels write, so that no other access conflicts.
         unsafe {
             if memory.iter().any(|raw| raw.layout == Layout::RowMajor) {
                 // only a matrix to be factored can be row-major; the normal form of all other problems is column-major
@@ -212,7 +213,8 @@ impl Machine {
         }
     }
 
-    /// Runs a call on matrices of a device. Other matrices of the call may lie in host memory.
+    /// Runs a call with resident matrices on the device that holds them. Matrices of the call that are not resident lie in host
+    /// memory.
     fn run_resident(&self, operation: &'static str, problem: &Problem, memory: &[RawMat], device: usize) -> Result<()> {
         let devices = self.capable_devices(problem.dtype(), operation, &[device])?;
         let runtime = &self.runtimes()[device];
@@ -236,15 +238,15 @@ impl Machine {
                 problem.by_panels(runtime.facts().queues).map(|problem| self.schedule_in_place(&problem, runtime, memory.len()));
             let schedule = schedule.transpose()?;
             let call = InPlace { instructions: &instructions, schedule: schedule.as_deref(), memory };
-            // SAFETY: `memory` comes from checked arguments: the matrices are borrowed during the call, and matrices that the
-            // kernels write are borrowed mutably.
+            // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
+            // kernels write, so that no other access conflicts.
             return unsafe { runtime.run_in_place(&call, self.trace()) };
         }
         self.run_planned(problem, memory, &devices, resident).map(drop)
     }
 
-    /// Plans a call, schedules it for the devices and runs it. `resident` means that all matrices lie on the only device. Returns
-    /// the copy of the factors if the only device has factored the whole matrix.
+    /// Plans a call, schedules it for the devices and runs it. `resident` means that all matrices with more than one column lie on
+    /// the only device. Returns the copy of the factors if the only device has factored the whole matrix.
     pub(crate) fn run_planned(
         &self,
         problem: &Problem,
@@ -255,8 +257,8 @@ impl Machine {
         let planner = Planner { machine: self, problem, memory, devices, resident };
         let runtimes = planner.runtimes();
         let _exclusive = self.exclusive(devices);
-        // Devices that are the same GPU share the memory of the GPU. Some devices with idle copies do not state their memory
-        // size. If the run is out of memory, the memory that `others` keep for later calls is freed.
+        // Devices that are the same GPU share the memory of the GPU. Some devices with idle copies do not state their memory size.
+        // If a device runs out of memory during the run, the memory that the devices `others` keep for later calls is freed.
         let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
         others.extend(devices.iter().filter(|&&device| self.runtimes()[device].has_idle_copies()));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
@@ -267,8 +269,8 @@ impl Machine {
             for (device, runtime) in runtimes.iter().enumerate().filter(|(_, runtime)| runtime.has_idle_copies()) {
                 runtime.make_room_for(schedule.register_bytes(device));
             }
-            // SAFETY: `memory` comes from checked arguments: the matrices are borrowed during the call, and matrices that the
-            // kernels write are borrowed mutably.
+            // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
+            // kernels write, so that no other access conflicts.
             let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &runtimes, &schedule, memory, self.trace()) });
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(self.copy_of_factors(problem, devices)),
@@ -311,7 +313,7 @@ pub(crate) struct Planner<'a> {
     pub problem: &'a Problem,
     pub memory: &'a [RawMat],
     pub devices: &'a [usize],
-    /// Whether all matrices lie on the only device.
+    /// Whether all matrices with more than one column lie on the only device.
     pub resident: bool,
 }
 
@@ -351,8 +353,8 @@ impl<'a> Planner<'a> {
         Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit))
     }
 
-    /// Simulates the call and returns its seconds. `costs` has one element for each device. Returns `None` if the devices cannot
-    /// run the call, or if the plan has so many commands that a simulation takes a noticeable time.
+    /// Simulates the call and returns the simulated seconds. `costs` has one element for each device. Returns `None` if the devices
+    /// cannot run the call, or if the plan has so many commands that a simulation takes a noticeable time.
     pub(crate) fn simulated_seconds(&self, costs: &[impl Cost]) -> Option<f64> {
         let (resources, _) = self.resources(&self.reaches(usize::MAX));
         if self.problem.commands(&resources) > MAX_SIMULATED {
@@ -376,9 +378,9 @@ impl Machine {
     }
 }
 
-/// Among devices that work on copies, finds the device with the least memory. Returns the index of this device and the number of
-/// bytes that it may use. The returned number of bytes is at most twice the largest buffer of the device, so that one buffer may
-/// take half of these bytes.
+/// Among devices that work on copies, finds the device with the least memory, and returns its index and the number of bytes that it
+/// may use. The number of bytes is at most twice the maximum buffer size of that device (`limits.buffer`), so that one buffer may
+/// hold half of these bytes.
 fn copy_limit(runtimes: &[&DeviceRuntime], reaches: &[Reach]) -> Option<(usize, usize)> {
     let copies = runtimes.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
     let largest = |runtime: &DeviceRuntime| runtime.facts().limits.buffer.saturating_mul(2);

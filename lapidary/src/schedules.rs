@@ -24,8 +24,8 @@ struct Kept {
 pub(crate) struct Schedules(Mutex<VecDeque<Kept>>);
 
 impl Schedules {
-    /// Returns the schedule of `problem` for the given resources and device reaches. If no such schedule is cached, `schedule`
-    /// makes it.
+    /// Returns the schedule of `problem` for the given resources and for the given access of each device to the matrices
+    /// (`reaches`). If no such schedule is cached, the function `schedule` makes one.
     ///
     /// # Errors
     /// The function returns the error of `schedule`, if `schedule` fails.

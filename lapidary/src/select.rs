@@ -104,8 +104,8 @@ impl Select {
         self.picks.iter().all(|pick| pick.which == Which::Present)
     }
 
-    /// Repeats each device that is named by number `times` times. The repeated entries are logical devices that share one piece
-    /// of hardware.
+    /// Repeats `times` times each device that the selection names by number. The repeated entries are logical devices that share
+    /// one piece of hardware.
     #[must_use]
     pub fn repeated(mut self, times: usize) -> Self {
         for pick in &mut self.picks {

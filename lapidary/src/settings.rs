@@ -79,7 +79,7 @@ impl Settings {
             _ => return Err(NO_SIZE),
         };
         let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-        // 18 digits suffice: further digits are less than a byte
+        // 18 digits after the point suffice: further digits amount to less than a byte
         let part = part.get(..18).unwrap_or(part);
         let digits = |digits: &str| match digits.parse::<u64>() {
             Ok(value) => Ok(u128::from(value)),

@@ -24,7 +24,7 @@ fn several() -> Graded {
 #[test]
 fn one_device_and_several_agree() {
     let one = Graded::open("cpu:0", &settings());
-    // these calls are too large to run as one kernel on the caller's thread
+    // the calls of this scope are too large to run as one kernel on the caller's thread
     let scope = Scope { blocks: vec![232, 256], min: 225, max: 270, cases: 3, large: vec![257, 400], elements: 1 << 16, seed: 2 };
     agree::<f64>(&one, &several(), Closeness::Bounds, &scope);
     agree::<f32>(&one, &Graded::open("cpu:0,1", &limited(96 << 10)), Closeness::Bounds, &scope);

@@ -9,8 +9,8 @@ use lapidary::{
 const COUNT: usize = 5;
 const SENTINEL: f64 = -77.0;
 
-/// Opens the CPU alone, two devices, two devices with a memory limit that requires several tasks, and a machine that computes by
-/// the definitions of the instructions.
+/// Opens the CPU as one device, two CPU devices, two CPU devices with a memory limit that requires several tasks, and a machine
+/// that computes by the definitions of the instructions.
 fn machines() -> Vec<(&'static str, Machine)> {
     let within = |memory_limit| Settings { memory_limit, ..Settings::default() };
     let open = |select: &str, limit| Machine::with_settings(&select.parse().unwrap(), &within(limit)).unwrap();
@@ -22,8 +22,8 @@ fn machines() -> Vec<(&'static str, Machine)> {
     ]
 }
 
-/// Batches without gaps, with gaps between lines, with gaps between matrices, with both kinds of gaps, and with interleaved
-/// matrices; each in both layouts.
+/// Returns batch shapes in both layouts: without gaps, with gaps between columns (or rows), with gaps between matrices, with both
+/// kinds of gaps, and with interleaved matrices.
 fn shapes(rows: usize, cols: usize) -> Vec<BatchShape> {
     let mut shapes = Vec::new();
     for layout in [Layout::ColMajor, Layout::RowMajor] {
@@ -185,7 +185,7 @@ fn a_singular_matrix_is_named_and_no_right_hand_side_changes() {
         let error = machine.getrs_list(list).unwrap_err();
         assert!(error.context().any(|context| context == ("number", "2")), "{error}");
         assert_eq!(b, [3.0; 2 * COUNT]);
-        // a batch without right-hand sides is also an error, as a single solve is
+        // a solve with a singular matrix is also an error if there are no right-hand sides, as for a single solve
         let none = BatchMut::col_major(&mut b, 2, 0, COUNT).unwrap();
         let error = machine.getrs_batched(GetrsBatched::new(lu, &ipiv, none)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Singular { pivot: 2 }, "{name}");

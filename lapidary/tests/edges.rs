@@ -1,5 +1,5 @@
-//! Tests of extreme arguments: singular systems, the largest strides and sizes, and settings of zero. These tests run on the CPU
-//! and on the first device of each other backend.
+//! Tests of extreme arguments: singular systems, the largest strides and sizes, and settings of zero. The tests in this file run on
+//! the CPU and on the first device of each other backend.
 
 use lapidary::{
     Backend, DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Machine, MatMut, MatRef, Select, Settings, Trsm, Uplo,
@@ -69,7 +69,7 @@ fn factors_with_a_zero_pivot_solve_nothing_wherever_they_lie() {
             assert_eq!(error.kind(), ErrorKind::Singular { pivot: 3 }, "{}: {error}", name(&machine));
             assert_eq!((error.operation(), outputs(&error), b), ("getrs", "as they were", [1.0, 2.0, 3.0]));
         }
-        // with another third pivot, the factors solve the system
+        // with a third pivot that is not zero, the factors solve the system
         a[8] = 4.0;
         let there = machine.upload(square(&a)).unwrap();
         for lu in [square(&a), there.view()] {
@@ -171,7 +171,7 @@ fn errors_before_a_run_say_that_outputs_are_as_they_were() {
 fn lack_of_host_memory_is_called_the_hosts() {
     let machine = Machine::open(&"cpu:0".parse().unwrap()).unwrap();
     let rows = 1 << 58;
-    // SAFETY: `upload` fails for lack of host memory before it reads an element.
+    // SAFETY: no element behind the null pointer is read, since `upload` fails for lack of host memory before it reads an element.
     let endless = unsafe { MatRef::<f64>::from_raw(std::ptr::null(), rows, 1, rows, Layout::ColMajor) }.unwrap();
     for error in [machine.alloc_host::<f64>(rows).unwrap_err(), machine.upload(endless).unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::OutOfHostMemory, "{error}");

@@ -16,7 +16,7 @@ fn power(e: i32) -> f64 {
 fn rows_and_columns_reach_one_without_rounding() {
     let (rows, cols) = ([900, -1000, 40], [-60, 0, 70]);
     // The matrix has 1.75 on the diagonal and 0.3 elsewhere, before its rows and columns are multiplied by powers of two. The
-    // largest element of each row and column is therefore on the diagonal.
+    // largest element of each row and column of the equilibrated matrix is therefore on the diagonal.
     let at = |i: usize, j: usize| (if i == j { 1.75 } else { 0.3 }) * power(rows[i] + cols[j]);
     for layout in [Layout::ColMajor, Layout::RowMajor] {
         let by_lines = |l: usize, e: usize| if layout == Layout::ColMajor { at(e, l) } else { at(l, e) };
@@ -45,7 +45,7 @@ fn matrices_of_like_rows_and_columns_stay_as_they_are() {
     for dtype in [DType::F32, DType::F64] {
         assert!(!Equilibration::new(a, dtype).unwrap().is_needed());
     }
-    // the elements are in range for f64 and out of range for f32
+    // elements near 1e-25 need no scaling for f64, but need it for f32, since the product of two of them underflows in f32
     let data = data.map(|value| value * 1e-25);
     let a = MatRef::col_major(&data, 2, 2).unwrap();
     assert!(Equilibration::new(a, DType::F32).unwrap().is_needed());

@@ -22,7 +22,7 @@ fn the_facts_of_every_device_are_filled_in() {
             println!("{facts:?}");
             assert_eq!(facts.name, if kind == Backend::Cpu { "cpu".to_owned() } else { format!("{kind}:{index}") });
             let (identity, limits) = (&facts.identity, &facts.limits);
-            // other operating systems do not report the CPU's vendor
+            // the vendor of the CPU is known only on x86-64 computers with Linux
             let has_vendor = kind != Backend::Cpu || cfg!(all(target_arch = "x86_64", target_os = "linux"));
             let texts = [&facts.description, &identity.model, &identity.driver];
             assert!(texts.iter().all(|text| !text.is_empty()) && (!has_vendor || !identity.vendor.is_empty()), "{facts:?}");

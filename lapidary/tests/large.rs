@@ -1,11 +1,11 @@
-//! Tests that need a device that no other program uses. These tests are started by hand and run on the devices that
+//! Tests that need a device that no other program uses. The tests in this file are started by hand and run on the devices that
 //! `LAPIDARY_LARGE` names. (`lapidary conformance --full` tests indices beyond 32 bits.)
 //!
 //! `LAPIDARY_LARGE=opencl:0 cargo test --release -p lapidary --test large -- --nocapture --test-threads 1`
 
 use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 
-/// Opens the devices that `LAPIDARY_LARGE` names. Returns `None` if the variable is unset.
+/// Opens the devices that `LAPIDARY_LARGE` names. Returns `None` if `LAPIDARY_LARGE` is unset.
 fn machine(memory_limit: Option<usize>) -> Option<Machine> {
     let select = std::env::var("LAPIDARY_LARGE").ok();
     if select.is_none() {

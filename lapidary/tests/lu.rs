@@ -58,7 +58,7 @@ fn refinement_mends_a_spoiled_solution() {
 
 #[test]
 fn the_condition_of_a_known_matrix() {
-    // A is a diagonal matrix with d(i) = 1 + i whose rows are permuted: ‖A‖₁ = N, ‖A⁻¹‖₁ = 1
+    // A is the diagonal matrix of 1, 2, …, N with permuted rows: ‖A‖₁ = N, ‖A⁻¹‖₁ = 1
     let mut a = vec![0.0; N * N];
     (0..N).for_each(|i| a[(i + 1) % N + i * N] = 1.0 + i as f64);
     let machine = machine();
@@ -66,7 +66,7 @@ fn the_condition_of_a_known_matrix() {
     assert!((rcond * N as f64 - 1.0).abs() < 1e-12, "{rcond}");
 }
 
-/// Returns a matrix of order 40 and its norm ‖A‖₁. `factor` is the factor of each row.
+/// Returns a matrix of order 40 and its norm ‖A‖₁. `factor` returns the number by which a row is multiplied.
 fn scaled(factor: impl Fn(usize) -> f64) -> (Vec<f64>, f64) {
     let full = matrix();
     let a: Vec<f64> = (0..1600).map(|e| full[e % 40 + e / 40 * N] * factor(e % 40)).collect();

@@ -1,8 +1,8 @@
-//! Tests of the OpenCL devices in configurations that `suite.rs` does not cover: several devices, devices beside the CPU, both
-//! kinds of products, memory limits, and devices shared with an application.
+//! Tests of the OpenCL devices in configurations that `suite.rs` does not cover: several devices, devices beside the CPU, products
+//! through local memory, memory limits, and devices shared with an application.
 //!
-//! If there is no OpenCL driver, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL` is set, as by `cargo xtask
-//! test`.
+//! If there is no OpenCL driver, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL` is set. `cargo xtask test`
+//! sets `LAPIDARY_REQUIRE_OPENCL`.
 #![cfg(feature = "opencl")]
 
 #[path = "support/agree.rs"]
@@ -40,7 +40,8 @@ fn settings() -> Settings {
     Settings { cache_dir: Some(PathBuf::new()), ..Settings::default() }
 }
 
-/// Settings with a memory limit. A few tiles or a narrow panel of a test matrix fit into the limit; a whole matrix does not.
+/// Settings with a memory limit. A few tiles or a narrow panel of a test matrix fit into the memory limit, but a whole matrix does
+/// not.
 fn limited(bytes: usize) -> Settings {
     Settings { memory_limit: Some(bytes), ..settings() }
 }
@@ -133,7 +134,8 @@ fn transfers_in_pieces_of_one_element() {
     assert_eq!(back, a);
 }
 
-/// If a piece is larger than any buffer, no memory can be pinned, and ordinary host memory is used.
+/// If the size of a piece exceeds the largest buffer of the device, no memory can be pinned, and ordinary host memory is used as
+/// staging memory.
 #[test]
 fn transfers_without_pinned_memory() {
     if let Some([first]) = with_f64() {
@@ -192,7 +194,7 @@ fn products_through_local_memory() {
         grade::<f64>(&resident, &few());
         panels::<f64>(&resident);
         panels::<f32>(&resident);
-        // test matrices so narrow that many of them have a single column
+        // the test matrices are so narrow that many of them have a single column
         let narrow = Scope { blocks: vec![1, 2], min: 0, max: 5, cases: 40, large: vec![9], ..few() };
         grade::<f64>(&resident.with_columns_on_host(), &narrow);
     }
@@ -254,7 +256,7 @@ fn agree_and_share(one: &Graded, several: Graded, scope: &Scope) {
     agree::<f64>(one, &several, Closeness::Bounds, scope);
     agree::<f32>(one, &several, Closeness::Bounds, scope);
     let events = several.1.take_trace();
-    // A machine with many cores has more devices than these calls have tiles, so not every device takes part.
+    // On a computer with many cores there may be more devices than a call of the scope has tiles, so not every device takes part.
     let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
     let idle: Vec<String> =
         several.1.devices().map(|d| kind(&d.name)).filter(|name| events.iter().all(|e| kind(&e.device) != *name)).collect();
@@ -316,7 +318,7 @@ fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
     }
 }
 
-/// The driver transfers rectangles of pinned memory and does not change elements between their lines.
+/// The driver transfers rectangles of pinned memory and does not change the elements between the columns of a rectangle.
 #[test]
 fn pinned_memory_gives_the_same_result_and_its_gaps_stay() {
     const N: usize = 150;
@@ -405,15 +407,15 @@ fn a_device_keeps_the_factors_it_has_computed() {
     solves_with_kept_factors::<f32>(open(&[index], &settings()).1);
 }
 
-/// A copy into a buffer of the application waits for the commands that the application has enqueued for this buffer. The copy
-/// comes from a device in the same context (here the device itself), or passes through host memory.
+/// A copy into a buffer of the application waits for the commands that the application has enqueued for this buffer. The elements
+/// come from another matrix on the same device, or through host memory from a device in another context.
 #[test]
 fn copies_into_a_wrapped_matrix_wait_for_the_application() {
     const COUNT: usize = 64;
     let Some([first, second]) = with_f64() else { return };
     let handle = list().devices[first].handle();
     let (settings, cache) = (settings(), std::sync::Arc::new(settings().program_cache()));
-    // SAFETY: the handles are valid and released once; the data of the application outlive its commands.
+    // SAFETY: each handle is valid and is released once, and `application` lives until the command that reads it has completed.
     unsafe {
         let context = cl3::context::create_context(&[handle], std::ptr::null(), None, std::ptr::null_mut()).unwrap();
         let queue = cl3::command_queue::create_command_queue(context, handle, 0).unwrap();

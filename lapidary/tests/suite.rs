@@ -1,9 +1,9 @@
 //! Runs the conformance suite as tests, one test for each property, such as `cpu:0::f64::gemm::nan_propagates`.
 //!
-//! On the CPU, the suite runs in place (on one thread, on all threads, on several devices), within a memory limit, and on the
-//! plain loops that define every instruction. The suite also runs on the first device of every OpenCL platform and on each wgpu
-//! adapter. If there is no OpenCL device or no wgpu adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL`
-//! or `LAPIDARY_REQUIRE_WGPU` is set, as by `cargo xtask test`.
+//! On the CPU, the suite runs in place (on one thread, on all threads, on several devices), within a memory limit, and on the plain
+//! loops that define every instruction. The suite also runs on the first device of every OpenCL platform and on each wgpu adapter.
+//! If there is no OpenCL device or no wgpu adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL` or
+//! `LAPIDARY_REQUIRE_WGPU` is set. `cargo xtask test` sets both `LAPIDARY_REQUIRE_…` variables.
 
 #[path = "support/graded.rs"]
 mod graded;

@@ -1,7 +1,8 @@
 //! Tests of the wgpu adapters in configurations that `suite.rs` does not cover: one adapter opened twice, wgpu devices together
-//! with other backends, tight memory limits, and all run-time checks.
+//! with other backends, tight memory limits, and run-time checks of memory accesses.
 //!
-//! If there is no adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_WGPU` is set, as by `cargo xtask test`.
+//! If there is no adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_WGPU` is set. `cargo xtask test` sets
+//! `LAPIDARY_REQUIRE_WGPU`.
 #![cfg(feature = "wgpu")]
 
 #[path = "support/adapters.rs"]
@@ -143,7 +144,7 @@ fn products_through_workgroup_memory() {
         grade::<f32>(&resident, &few());
         panels::<f32>(&resident);
         panels::<f64>(&resident);
-        // test matrices so narrow that many of them have a single column
+        // the test matrices are so narrow that many of them have a single column
         let narrow = Scope { blocks: vec![1, 2], min: 0, max: 5, cases: 40, large: vec![9], ..few() };
         grade::<f32>(&resident.with_columns_on_host(), &narrow);
     }
@@ -228,7 +229,7 @@ fn a_device_that_is_not_there_is_answered_by_those_that_are() {
     assert!(error.to_string().contains("there is no wgpu:77") && error.to_string().contains(&there), "{error}");
 }
 
-/// Using a lost device is an error, not a panic. The other devices of the machine complete the call and later calls.
+/// A call that uses a lost device does not panic. The other devices of the machine complete this call and later calls.
 #[test]
 fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     const N: usize = 96;
@@ -250,7 +251,7 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     assert!(product().unwrap().iter().all(|&x| x == N as f32));
     first.destroy();
     // Idle devices take the tasks of a call, so the lost device may take no task. The first call in which the lost device takes a
-    // task detects the loss. Later calls use only the other device.
+    // task detects the loss. Once the loss is detected, every call uses only `other`.
     let without_it = (0..100).any(|_| {
         machine.take_trace();
         assert!(product().unwrap().iter().all(|&x| x == N as f32));

@@ -1,6 +1,7 @@
 //! Tests of wgpu devices with lower limits and fewer features than their adapters have.
 //!
-//! If there is no adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_WGPU` is set, as by `cargo xtask test`.
+//! If there is no adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_WGPU` is set. `cargo xtask test` sets
+//! `LAPIDARY_REQUIRE_WGPU`.
 #![cfg(feature = "wgpu")]
 
 #[path = "support/adapters.rs"]
@@ -85,7 +86,8 @@ fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
     }
 }
 
-/// The limits that every WebGPU device has, such as 16 KiB of workgroup memory and 256 invocations in a workgroup.
+/// Tests each adapter under the limits that every WebGPU device has, such as 16 KiB of workgroup memory and 256 invocations in a
+/// workgroup.
 #[test]
 fn under_the_limits_of_a_browser() {
     for (index, found) in adapters("", |_| true) {
@@ -119,7 +121,7 @@ fn a_matrix_larger_than_a_binding_passes_in_tiles() {
     grade::<f64>(&Graded("narrow".to_owned(), machine), &Scope { large: vec![n], ..few() });
 }
 
-/// Returns the number of bytes that are allocated on the only device of a machine, and the maximum so far.
+/// Returns the number of bytes that are allocated on the only device of a machine, and the maximum of this number so far.
 fn allocated(machine: &Machine) -> (usize, usize) {
     let mut allocated = None;
     machine.visit_devices(&mut |device| allocated = device.downcast().map(WgpuDevice::allocated));
@@ -149,7 +151,7 @@ fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_wh
         assert!(now > 0 && limit.is_none_or(|limit| most <= limit), "{now} and at most {most} bytes, {limit:?}, tiles: {tiles}");
         machine.trim();
         assert_eq!(allocated(&machine).0, 0, "{limit:?}, tiles: {tiles}");
-        // calls on resident matrices need scratch memory of the same kernels
+        // kernels on resident matrices also need scratch memory
         let (x, mut y) = (machine.upload(MatRef::col_major(&a[..100 * 100], 100, 100).unwrap()).unwrap(), a[..100 * 100].to_vec());
         let mut z = machine.upload(MatRef::col_major(&y, 100, 100).unwrap()).unwrap();
         machine.gemm(Gemm::new(x.view(), x.view(), z.view_mut())).unwrap();

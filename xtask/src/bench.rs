@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::Result;
 use crate::workspace::Workspace;
 
-/// Runs the benchmark. Without `--json` the figures are written to a new file in `bench/results/`.
+/// Runs the benchmark program. If the arguments lack `--json`, the program writes its figures to a new file in `bench/results/`.
 pub fn run(ws: &Workspace, args: &[&str]) -> Result<()> {
     let fixed = ["run", "--release", "--package", "lapidary-bench", "--"];
     let mut all = [&fixed, args].concat();
@@ -19,7 +19,7 @@ pub fn run(ws: &Workspace, args: &[&str]) -> Result<()> {
     ws.cargo(&all).run()
 }
 
-/// A file name that contains the current time, so that each run has its own file.
+/// A file name that contains the current time, so that each run of the benchmark writes another file.
 fn name() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     format!("peers-{seconds}.json")

@@ -1,5 +1,5 @@
-//! Chooses a compiler for other systems. If rustup has the standard libraries of the other systems, the compiler is that of the
-//! toolchain in use. Otherwise Debian's compiler builds the standard libraries from source.
+//! Chooses a compiler for other systems. If rustup has installed the standard libraries of these systems, the compiler is that of
+//! the toolchain in use. Otherwise Debian's compiler is used, and builds the standard libraries from source.
 
 use std::process::{Command, Stdio};
 
@@ -10,10 +10,10 @@ use crate::workspace::Workspace;
 /// Debian's packages of the compiler, the source of the standard library, and cargo.
 const COMPILER: &[&str] = &["rustc-web", "rust-web-src", "cargo-web"];
 
-/// A cargo command for other systems, and a text that says which compiler it uses.
+/// A cargo command that compiles for other systems, and a text that states the compiler.
 ///
 /// # Errors
-/// If a package cannot be installed. The message names the package and the reason.
+/// A package of the compiler cannot be installed. The message names the package and the reason.
 pub fn cargo(ws: &Workspace, command: &str, targets: &[&str], args: &[&str]) -> Result<(Invocation, &'static str), String> {
     let named = targets.iter().flat_map(|target| ["--target", target]).collect();
     let args = [vec![command, "--locked"], named, args.to_vec()].concat();
@@ -22,15 +22,15 @@ pub fn cargo(ws: &Workspace, command: &str, targets: &[&str], args: &[&str]) -> 
     }
     install(COMPILER).map_err(|missing| format!("no `rustup target add {}`; {missing}", targets.join(" ")))?;
     let cargo = ws.cargo(&[&["-Zbuild-std=std,panic_abort"][..], &args].concat());
-    // The compilers differ, so Debian's compiler has its own target folder.
+    // Debian's compiler has a target folder of its own, since the two compilers cannot share build outputs.
     let cargo = cargo.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", ws.target("debian"));
     Ok((cargo, "by Debian's compiler"))
 }
 
-/// Installs packages.
+/// Installs Debian's packages that are missing.
 ///
 /// # Errors
-/// If a package cannot be installed. The message names the package and the reason.
+/// A package cannot be installed. The message names the package and the reason.
 pub fn install(wanted: &[&str]) -> Result<(), String> {
     let said = packages::install(wanted);
     if packages::are_installed(wanted) { Ok(()) } else { Err(said) }

@@ -25,7 +25,7 @@ cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench
                               ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
                               --dtype T, --routine LIST, --json FILE";
 
-/// Result of a chore. The error message tells the developer what to do.
+/// Result of a chore of `cargo xtask`. An error message tells the developer what to do.
 type Result<T, E = String> = std::result::Result<T, E>;
 
 fn main() -> ExitCode {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Installs the packages that are missing. Returns a text that says what happened.
+/// Installs those of `packages` that are missing. Returns a text that states what was installed, or why the installation failed.
 pub fn install(packages: &[&str]) -> String {
     let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
     if missing.is_empty() {
@@ -28,7 +28,7 @@ pub fn are_installed(packages: &[&str]) -> bool {
 /// Downloads a package into a folder and unpacks it there, without installing it.
 pub fn unpack(package: &str, folder: &Path) -> bool {
     let download = || succeeds(Command::new("apt-get").args(["download", package]).current_dir(folder));
-    // The first download may fail because apt's package lists are missing or outdated.
+    // The first download may fail because the package lists of apt are missing or outdated.
     if !has_apt() || !(download() || update() && download()) {
         return false;
     }
@@ -50,7 +50,7 @@ fn update() -> bool {
     as_root("apt-get", &["update"])
 }
 
-/// Runs a program as root, if this process is or may become root. Returns whether the program succeeded.
+/// Runs a program as root, if this process is root or can become root by `sudo`. Returns whether the program succeeded.
 pub fn as_root(program: &str, args: &[&str]) -> bool {
     let is_root = std::env::var("USER").is_ok_and(|user| user == "root") || quiet("test", &["-w", "/var/lib/dpkg"]);
     let mut command = Command::new(if is_root { program } else { "sudo" });

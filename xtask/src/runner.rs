@@ -1,4 +1,4 @@
-//! Runs commands and shows their output while they run.
+//! Runs other programs, and shows their output while they run.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -7,21 +7,21 @@ use std::process::{Command, Stdio};
 
 use crate::Result;
 
-/// A program with its arguments and the folder in which it runs.
+/// A program with its arguments, its environment variables and the folder in which it runs.
 pub struct Invocation {
     command: Command,
     line: String,
 }
 
 impl Invocation {
-    /// A command `PROGRAM ARGS` that runs in `folder`.
+    /// Creates the command `PROGRAM ARGS`, which runs in `folder`.
     pub fn new(program: impl AsRef<OsStr>, folder: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(&program);
         command.current_dir(folder).args(args);
         Invocation { command, line: format!("{} {}", program.as_ref().to_string_lossy(), args.join(" ")) }
     }
 
-    /// Adds an argument, such as a path.
+    /// Adds an argument, such as a path, to the command.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.line = format!("{} {}", self.line, arg.as_ref().to_string_lossy());
         self.command.arg(arg);
@@ -35,13 +35,13 @@ impl Invocation {
         self
     }
 
-    /// Runs the command. The output of the command goes to the output of this process.
+    /// Runs the command. The command writes to the standard output of this process.
     pub fn run(mut self) -> Result<()> {
         let status = self.command.status().map_err(|error| format!("{}: {error}", self.line))?;
         if status.success() { Ok(()) } else { Err(format!("failed: {}", self.line)) }
     }
 
-    /// Runs the command, prints its standard output line by line, and returns it.
+    /// Runs the command, prints its standard output line by line, and returns this output.
     pub fn tee(self) -> Result<String> {
         self.read(|output| {
             let mut text = String::new();
@@ -72,7 +72,7 @@ impl Invocation {
     }
 }
 
-/// The installed rustup toolchain of version `MAJOR.MINOR`. `None` if this version is not installed.
+/// Name of the installed rustup toolchain of version `MAJOR.MINOR`. `None` if no toolchain of this version is installed.
 pub fn toolchain(version: &str) -> Option<String> {
     let output = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
     let list = String::from_utf8_lossy(&output.stdout);

@@ -1,5 +1,5 @@
-//! Runs the tests of code that handles raw memory under the address sanitizer. Miri finds more, but needs a nightly
-//! toolchain.
+//! Runs the tests of code that handles raw memory under the address sanitizer. The interpreter Miri finds more errors, but needs a
+//! nightly toolchain.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use crate::Result;
 use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
-/// Filters of the tests to run: those of the engine, of views, of copies between host memory and buffers, and of the CPU
-/// backend.
+/// Filters that select the tests of the engine, of views, of copies between host memory and buffers, and of the CPU backend.
 const TESTS: &[&str] = &["engine::", "matrix::", "staging::", "background::", "fast::", "device::", "reference::"];
 
-/// Runs the tests. The compiler option is unstable, and the sanitizer's library is part of the toolchain for x86-64 Linux only.
+/// Runs the tests. The compiler option for the sanitizer is unstable, and only the toolchain for x86-64 Linux contains the library
+/// of the sanitizer.
 pub fn run(ws: &Workspace) -> Result<String> {
     let target = "x86_64-unknown-linux-gnu";
     if !has_sanitizer(target) {
@@ -20,7 +20,7 @@ pub fn run(ws: &Workspace) -> Result<String> {
     let args =
         ["test", "--locked", "--package", "lapidary-core", "--package", "lapidary-backend-cpu", "--lib", "--target", target, "--"];
     let cargo: Invocation = ws.cargo(&[&args[..], TESTS].concat());
-    // The compiler flags differ, so these builds have their own target folder.
+    // The step has a target folder of its own, since the sanitizer needs other compiler flags.
     let cargo =
         cargo.env("RUSTFLAGS", "-Zsanitizer=address").env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", ws.target("sanitize"));
     cargo.run().map(|()| String::new())

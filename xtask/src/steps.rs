@@ -1,4 +1,4 @@
-//! Runs the steps of a chore one after the other and measures their times.
+//! Runs the steps of a chore one after the other and measures the time of each.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use crate::Result;
 /// The steps of a chore that have been completed.
 pub struct Steps<'a> {
     start: Instant,
-    /// Names of the requested steps. If empty, all steps run.
+    /// Names of the requested steps. If the list is empty, all steps run.
     wanted: &'a [&'a str],
     done: Vec<(&'static str, Duration, String)>,
 }
 
 impl<'a> Steps<'a> {
-    /// Starts without completed steps.
+    /// Starts a chore, of which no step has been completed.
     pub fn new(wanted: &'a [&'a str]) -> Self {
         Steps { start: Instant::now(), wanted, done: Vec::new() }
     }
@@ -21,7 +21,7 @@ impl<'a> Steps<'a> {
     /// Runs one step if it is requested. The text that `work` returns is printed in the summary.
     ///
     /// # Errors
-    /// If the step fails. The message begins with the name of the step.
+    /// The step failed. The message begins with the name of the step.
     pub fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<String>) -> Result<()> {
         if !self.wanted.is_empty() && !self.wanted.contains(&name) {
             return Ok(());

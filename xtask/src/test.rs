@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all checks that must pass before a commit.
 //!
-//! Cheap steps run first. The step [`prepare`] installs the drivers on which the backends are tested.
+//! Fast steps run before slow steps. The step [`prepare`] installs the drivers on which the backends are tested.
 
 use crate::Result;
 use crate::debian13;
@@ -13,8 +13,8 @@ use crate::tidy;
 use crate::types;
 use crate::workspace::Workspace;
 
-/// The packages whose tests run, with all features. If a step named other packages, cargo would build the shared crates a
-/// second time with other features.
+/// The packages whose tests run, with all features. All steps use these arguments, since cargo would build the shared crates a
+/// second time for other packages with other features.
 pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--all-features"];
 
 /// Manifest of the example backend, which is a crate outside the workspace.
@@ -24,10 +24,10 @@ const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 const STEPS: [&str; 13] =
     ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "oclgrind", "debian13"];
 
-/// A step that runs only if it is named, since it takes long and installs many packages.
+/// Name of a step that runs only on request, since it takes long and installs many packages.
 const SYSTEMS: &str = "systems";
 
-/// Runs every step, or the named steps. The run ends at the first failure.
+/// Runs every step, or the named steps. The chore ends at the first step that fails.
 pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     if let Some(unknown) = wanted.iter().find(|name| !STEPS.contains(name) && **name != SYSTEMS) {
         return Err(format!("there is no step `{unknown}`: {}, {SYSTEMS}", STEPS.join(", ")));
@@ -72,7 +72,7 @@ fn clippy(ws: &Workspace) -> Result<String> {
     ws.cargo(&args).run().map(|()| String::new())
 }
 
-/// Builds with the oldest supported compiler, if it is installed.
+/// Builds the workspace with the oldest supported compiler, if this compiler is installed.
 fn msrv(ws: &Workspace) -> Result<String> {
     let version = ws.rust_version().ok_or("no crate states a rust-version")?;
     let Some(toolchain) = toolchain(&version) else {
@@ -84,7 +84,8 @@ fn msrv(ws: &Workspace) -> Result<String> {
     Ok(format!("built with {toolchain}"))
 }
 
-/// Tests the engine under the model checker loom. The compiler flags differ, so these builds have their own target folder.
+/// Tests the engine under the model checker loom. The step `loom` has a target folder of its own, since loom needs other compiler
+/// flags.
 fn loom(ws: &Workspace) -> Result<String> {
     if !ws.has("core/tests/loom.rs") {
         return Ok("no core/tests/loom.rs".into());
@@ -95,8 +96,8 @@ fn loom(ws: &Workspace) -> Result<String> {
     Ok(String::new())
 }
 
-/// Tests the example backend outside the workspace. The example must compile against public items only, and its device must
-/// pass the suite.
+/// Tests the example backend outside the workspace. The example must compile although it can use only public items, and its device
+/// must pass the conformance suite.
 fn foreign(ws: &Workspace) -> Result<String> {
     let target = ws.metadata.target_directory.join("foreign");
     ws.cargo(&["test", "--locked", "--manifest-path", FOREIGN]).env("CARGO_TARGET_DIR", target).run().map(|()| String::new())
@@ -113,7 +114,7 @@ fn total(lines: &[String]) -> String {
     format!("{} passed, {} failed, {} ignored in {} binaries", sum("passed"), sum("failed"), sum("ignored"), lines.len())
 }
 
-/// The number before a word such as `passed` in a closing line.
+/// The number before a word such as `passed` in the last line of a test binary's output.
 fn count(line: &str, what: &str) -> Option<usize> {
     let part = line.split([';', '.']).find(|part| part.trim().ends_with(what))?;
     part.split_whitespace().find_map(|word| word.parse().ok())

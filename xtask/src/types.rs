@@ -1,27 +1,27 @@
-//! Checks types for other systems, without running programs there.
+//! Checks that crates compile for other systems, without running programs there.
 
 use crate::Result;
 use crate::cross;
 use crate::workspace::Workspace;
 
-/// Compiler target of a browser, for the crates that open no device.
+/// Compiler target of a browser. The crates that open no device must compile for it.
 const BROWSER: &[&str] = &["wasm32-unknown-unknown"];
 
-/// Compiler targets for which everything must compile. C's `char` is unsigned on the first, the second has DX12, and the third
-/// has Metal.
+/// Compiler targets for which everything must compile. On 64-bit Arm Linux C's `char` is unsigned, Windows has DX12, and macOS has
+/// Metal.
 const SYSTEMS: &[&str] = &["aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc", "aarch64-apple-darwin"];
 
-/// Checks the crates that open no device for the browser target.
+/// Checks that the crates that open no device compile for a browser.
 pub fn browser(ws: &Workspace) -> Result<String> {
     check(ws, BROWSER, &["--package", "lapidary-core", "--package", "lapidary-kernels"])
 }
 
-/// Checks the command-line program and its dependencies for 64-bit Arm Linux, where C's `char` is unsigned.
+/// Checks that the command-line program and its dependencies compile for 64-bit Arm Linux, where C's `char` is unsigned.
 pub fn arm(ws: &Workspace) -> Result<String> {
     check(ws, &SYSTEMS[..1], &["--package", "lapidary-cli", "--all-features"])
 }
 
-/// Checks all libraries and programs for the other systems.
+/// Checks that all libraries and programs compile for the three other systems.
 pub fn systems(ws: &Workspace) -> Result<String> {
     check(ws, SYSTEMS, &["--workspace", "--exclude", "lapidary-xtask", "--all-features"])
 }

@@ -1,5 +1,5 @@
-//! Batches of small problems. Members claim groups of matrices. Each matrix is computed by one member, which takes its workspace
-//! once per group. If the matrices are large, each matrix is computed by the whole team.
+//! Routines for batches of matrices. Members of the team claim groups of neighbouring matrices. One member computes all matrices of
+//! a group, and takes its workspace once per group. If the matrices are large, the whole team computes one matrix after the other.
 
 use std::ops::Range;
 
@@ -20,12 +20,14 @@ use crate::tile::Tile;
 
 /// Minimum number of floating-point operations per member.
 const FLOPS_OF_MEMBER: f64 = 200e3;
-/// If a matrix, or a sequence of instructions, takes more floating-point operations than this, the whole team computes it.
+/// If a matrix, or a sequence of instructions, takes more floating-point operations than this number, the whole team computes it.
 pub(crate) const FLOPS_OF_TEAM: f64 = 64e6;
-/// Number of groups per member. With several groups per member, a slow member claims fewer groups than the others.
+/// Number of groups of matrices per member. With several groups per member, a slow member claims fewer groups of matrices than the
+/// other members.
 const GROUPS: usize = 8;
 
-/// Splits `0..count` into groups. Members claim groups and call `body` for each group. `flops` is the work of all groups together.
+/// Splits `0..count`, the indices of matrices or of sequences, into groups. Members claim groups and call `body` for each group.
+/// `flops` is the number of floating-point operations of all groups together.
 pub(crate) fn in_groups(team: &Team, count: usize, flops: f64, body: impl Fn(Range<usize>) + Sync) {
     let members = team.members(flops / FLOPS_OF_MEMBER).min(count);
     if members <= 1 {

@@ -1,5 +1,5 @@
-//! A product with few rows and columns but many terms, computed by a team. Members claim ranges of the terms. The partial products
-//! of all ranges are added in a fixed order.
+//! A product with few rows and columns but a large k, computed by a team. Members claim ranges of the k terms of each sum, and
+//! compute a partial product for each range. The partial products of all ranges are added in a fixed order.
 
 use lapidary_core::Scalar;
 
@@ -9,20 +9,23 @@ use super::simd::Lanes;
 use crate::team::{Team, WorkCounter};
 use crate::tile::Tile;
 
-/// Number of floating-point operations per member and block of terms. With fewer operations, members of a product with shared
-/// operands ([`super::shared`]) wait too often (bench/results/2026-11-25-cpu-deep.txt).
+/// If a block of terms takes fewer floating-point operations per member than this number, the terms are divided into ranges. With
+/// so few operations, the members of a product with shared operands ([`super::shared`]) would wait for each other too often
+/// (bench/results/2026-11-25-cpu-deep.txt).
 const FLOPS_OF_BLOCK: f64 = 48e6;
-/// Maximum number of rows or columns of C. A longer side of C can be divided among the members instead.
+/// Maximum number of rows, and of columns, of C if the terms are divided into ranges. A longer side of C can be divided among the
+/// members instead of the terms.
 const LONGEST: usize = 512;
-/// Number of ranges per member. With several ranges per member, a slow member claims fewer ranges than the others.
+/// Number of ranges per member. With several ranges per member, a slow member claims fewer ranges than the other members.
 const RANGES: usize = 4;
-/// Minimum number of terms in a range, as a multiple of the longer side of C. In long ranges, the sum of the partial products is
-/// little work compared with the products.
+/// Minimum number of terms in a range, as a multiple of the longer side of C. If the ranges are long, adding the partial products
+/// takes little time compared with computing them.
 const DEPTH: usize = 2;
-/// Maximum number of elements of all partial products together. The calling thread keeps this memory for later calls.
+/// Maximum number of elements of all partial products together. The calling thread keeps the memory of the partial products for
+/// later calls.
 const ROOM: usize = 4 << 20;
 
-/// Number of ranges into which the terms of a product are divided; 1 if this division would not save time.
+/// Number of ranges into which the terms of a product are divided; 1 if a division into ranges would not save time.
 pub(super) fn ranges<T: Scalar>(gemm: &Gemm<T>, members: usize) -> usize {
     let (m, n) = gemm.c.shape();
     let of_block = 2.0 * m as f64 * n as f64 * gemm.k.min(KC_BYTES / size_of::<T>()) as f64;
@@ -49,7 +52,7 @@ pub(super) unsafe fn by_ranges<T: Lanes>(team: &Team, members: usize, ranges: us
             Gemm { k, a: gemm.a.at(0, from), b: gemm.b.at(from, 0), beta: T::ZERO, c, ..*gemm }.on_this_thread();
         }
     });
-    // SAFETY: the partial products of all ranges are computed, and the strips of C do not overlap.
+    // SAFETY: the members have computed the partial products of all ranges, and each member writes its own strip of C.
     team.in_strips(n, (ranges * m) as f64, |cols| unsafe {
         for j in cols {
             for i in 0..m {
@@ -63,7 +66,7 @@ pub(super) unsafe fn by_ranges<T: Lanes>(team: &Team, members: usize, ranges: us
 /// The partial products, stored one after the other.
 struct Partial<T>(*mut T);
 
-// SAFETY: only unsafe functions access the memory at this address, and their callers rule out data races.
+// SAFETY: only unsafe functions access the memory behind the pointer, and their callers rule out data races.
 unsafe impl<T: Sync> Sync for Partial<T> {}
 
 impl<T: Scalar> Partial<T> {
@@ -72,7 +75,7 @@ impl<T: Scalar> Partial<T> {
     /// # Safety
     /// `range` is less than the number of ranges in the workspace.
     unsafe fn of(&self, range: usize, m: usize, n: usize) -> Tile<T> {
-        // SAFETY: the caller guarantees that the range lies in the workspace.
+        // SAFETY: the caller guarantees that the partial product of `range` lies in the workspace.
         unsafe { Tile::new(self.0.wrapping_add(range * m * n), m, n, m) }
     }
 }

@@ -13,12 +13,12 @@ use super::transpose::scale;
 use crate::team::Team;
 use crate::tile::Tile;
 
-/// Number of vectors of rows in a micro-tile.
+/// Height of a micro-tile, in vectors.
 pub(super) const MV: usize = 3;
-/// Size of a column in a block of B, in bytes. `NR` columns of this size stay in the first-level cache.
+/// Size of a column in a block of B, in bytes. `NR` columns of `KC_BYTES` bytes stay in the first-level cache.
 pub(super) const KC_BYTES: usize = 4096;
-/// Size of a packed block of A, in bytes. The block takes most of a second-level cache of 1 MiB. With a cache of 2 MiB, larger
-/// blocks gain at most 5 % (f32, order 512; bench/results/2026-11-25-cpu-blocks.txt).
+/// Size of a packed block of A, in bytes. The packed block of A takes most of a second-level cache of 1 MiB. With a second-level
+/// cache of 2 MiB, larger blocks of A raise the speed by at most 5 % (f32, order 512; bench/results/2026-11-25-cpu-blocks.txt).
 pub(super) const A_BYTES: usize = 768 << 10;
 /// Minimum k for which a product with one column uses [`Gemv`] instead of the micro-kernel.
 const GEMV_K: usize = 16;
@@ -79,7 +79,7 @@ impl<T: Lanes> Gemm<T> {
     unsafe fn one_column(self) {
         let Gemm { k, alpha, a, b, beta, c } = self;
         let mut copy = Vec::new();
-        // SAFETY: by the contract of tiles, B has k elements at this stride.
+        // SAFETY: by the contract of tiles, the column of B has `k` elements that may be read, at distances of `b.rs`.
         let x = unsafe {
             if b.rs == 1 {
                 std::slice::from_raw_parts(b.ptr, k)
@@ -99,7 +99,8 @@ impl<T: Lanes> Gemm<T> {
     }
 }
 
-/// The block sizes of one product. Each block fits into its cache, and the blocks of a dimension are nearly equal.
+/// The block sizes of one product. Each block fits into the level of cache for which it is meant. The blocks along one dimension
+/// are nearly equal in size.
 pub(super) struct Blocks {
     mc: usize,
     kc: usize,
@@ -125,7 +126,7 @@ impl<T: Scalar> Gemm<T> {
         let mc = if m * kc <= a_most { m.next_multiple_of(mr) } else { even(m, (a_most / kc).next_multiple_of(mr), mr) };
         // the micro-kernel needs contiguous columns of A; with many columns of B, packing A saves time in any case
         let pack_a = self.a.rs != 1 || n > 4 * V::NR;
-        // if B is row-major, each step along k reads another cache line, so another limit applies
+        // a row-major B is packed for fewer rows of A than a column-major B, because each step along k reads another cache line
         let pack_b = m > if self.b.rs == 1 { PACK_B } else { 4 * mr };
         Blocks { mc, kc, nc: even(n, NC, V::NR), pack_a, pack_b }
     }
@@ -163,7 +164,8 @@ impl<T: Scalar> Gemm<T> {
             for p in (0..self.k).step_by(s.kc) {
                 let kc = s.kc.min(self.k - p);
                 let mut b = self.b.at(p, j);
-                // SAFETY: the blocks lie in the operands and fit into the buffers.
+                // SAFETY: the caller guarantees the contract of tiles; the blocks lie in the operands, and the packed blocks fit
+                // into the buffers.
                 unsafe {
                     if s.pack_b {
                         pack::<V>(V::NR, nc, kc, b.transposed(), b_buffer);
@@ -202,7 +204,7 @@ impl<T: Scalar> Macro<T> {
         let n = self.product.c.cols();
         let mut j = 0;
         while j < n {
-            // SAFETY: the panel lies in B and in C.
+            // SAFETY: the caller guarantees the contract of tiles; the columns of the panel lie in B and in C.
             unsafe {
                 j += match n - j {
                     8.. if V::NR == 8 => self.panel::<V, 8>(j),
@@ -224,8 +226,8 @@ impl<T: Scalar> Macro<T> {
         }
     }
 
-    /// The address that a micro-tile prefetches: a part of the panel of B that starts at column j.
-    /// `tile` is the index of the micro-tile in the panel before.
+    /// The address from which the micro-tile with the index `tile` prefetches its part of the next panel of B. The next panel
+    /// starts at column j.
     #[inline(always)]
     fn ahead<V: Simd<Elem = T>>(&self, tile: usize, j: usize) -> *const T {
         if self.packed_b {
@@ -240,7 +242,7 @@ impl<T: Scalar> Macro<T> {
     unsafe fn panel<V: Simd<Elem = T>, const N: usize>(&self, j: usize) -> usize {
         let (m, b, mr) = (self.product.c.rows(), self.b_panel::<V>(j), MV * V::LANES);
         for i in (0..m).step_by(mr) {
-            // SAFETY: the micro-tile lies in A and C.
+            // SAFETY: the caller guarantees the contract of tiles; the micro-tile lies in C, and its rows lie in A.
             unsafe {
                 match (m - i).div_ceil(V::LANES) {
                     1 => self.micro::<V, 1, N, true>(i, j, b),
@@ -258,7 +260,8 @@ impl<T: Scalar> Macro<T> {
         let tail = if TAIL { self.product.c.rows() - i - (M - 1) * V::LANES } else { 0 };
         let (a, lda, c) = (self.product.a.at(i, 0).ptr, self.product.a.cs, self.product.c.at(i, j));
         let ahead = self.ahead::<V>(i / (MV * V::LANES), j + N);
-        // SAFETY: the micro-tile lies in A, B and C.
+        // SAFETY: the caller guarantees the contract of tiles; the micro-tile lies in C, its rows lie in A, and its columns lie in
+        // B.
         unsafe {
             let (k, ldc, alpha, beta) = (self.product.k, self.product.c.ld(), self.product.alpha, self.product.beta);
             V::call(Micro::<T, M, N, TAIL> { k, a, lda, b, c, ldc, alpha, beta, tail, ahead });

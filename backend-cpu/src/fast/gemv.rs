@@ -1,7 +1,7 @@
-//! y ← α·op(A)·x + β·y: a product with one column, whose time is the time to read A once.
+//! y ← α·op(A)·x + β·y: a product with one column. A product with one column takes as long as reading A once.
 //!
-//! The micro-kernel would read A in strips of a few rows, whose columns lie on different
-//! pages. This kernel reads A along its columns, or along its rows if they are contiguous.
+//! The micro-kernel would read A in strips of a few rows, and each column of a strip would lie on another page of memory. The
+//! kernel `Gemv` reads A along its columns, or along its rows if A is row-major.
 
 use lapidary_core::Scalar;
 
@@ -29,7 +29,7 @@ impl<T: Scalar> Kernel<T> for Gemv<'_, T> {
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
-        // SAFETY: the addresses in the loops lie in the caller's operands.
+        // SAFETY: the loops access only elements of A, x and y, for which the caller guarantees the contract of tiles.
         unsafe {
             if self.a.rs == 1 {
                 for i in (0..self.m).step_by(ROWS) {
@@ -47,7 +47,7 @@ impl<T: Scalar> Gemv<'_, T> {
     #[inline(always)]
     unsafe fn columns<V: Simd<Elem = T>>(&self, row: usize, m: usize) {
         let mut sums = [T::ZERO; ROWS];
-        // SAFETY: the rows lie in A and y; the tail is masked.
+        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A and y; the last, partial vector is masked.
         unsafe {
             let mut c = 0;
             while c < self.x.len() {
@@ -68,7 +68,7 @@ impl<T: Scalar> Gemv<'_, T> {
     /// y_i ← α·s + β·y_i.
     #[inline(always)]
     unsafe fn put(&self, i: usize, sum: T) {
-        // SAFETY: the row lies in y.
+        // SAFETY: element `i` lies in y, which no other code accesses during the product.
         unsafe {
             let y = self.y.add(i);
             let product = self.alpha * sum;
@@ -81,7 +81,7 @@ impl<T: Scalar> Gemv<'_, T> {
     unsafe fn add<V: Simd<Elem = T>, const N: usize>(&self, row: usize, m: usize, c: usize, sums: &mut [T; ROWS]) {
         let columns: [*const T; N] = std::array::from_fn(|t| self.a.at(row, c + t).ptr);
         let y = sums.as_mut_ptr();
-        // SAFETY: the rows lie in A and y; the tail is masked.
+        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A and y; the last, partial vector is masked.
         unsafe {
             let factors: [V; N] = std::array::from_fn(|t| V::splat(self.x[c + t]));
             let whole = m / V::LANES * V::LANES;
@@ -107,7 +107,7 @@ impl<T: Scalar> Gemv<'_, T> {
     #[inline(always)]
     unsafe fn rows<V: Simd<Elem = T>>(&self) {
         let mut i = 0;
-        // SAFETY: the rows lie in A and y.
+        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A and y.
         unsafe {
             while i < self.m {
                 if self.m - i >= TOGETHER {
@@ -125,7 +125,7 @@ impl<T: Scalar> Gemv<'_, T> {
     unsafe fn dot<V: Simd<Elem = T>, const N: usize>(&self, i: usize) {
         let rows: [*const T; N] = std::array::from_fn(|t| self.a.at(i + t, 0).ptr);
         let (k, x) = (self.x.len(), self.x.as_ptr());
-        // SAFETY: the rows lie in A; the tail of each row is masked.
+        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A; the last, partial vector of each row is masked.
         unsafe {
             let mut sums = [V::splat(T::ZERO); N];
             let whole = k / V::LANES * V::LANES;

@@ -1,4 +1,5 @@
-//! LU factorisation with partial pivoting, by recursion on the columns. The rows are divided among a group of members of a team.
+//! LU factorisation with partial pivoting, by recursion on the columns. The rows of the matrix are divided among a group of members
+//! of a team.
 
 use std::ops::Range;
 
@@ -35,7 +36,7 @@ pub unsafe fn getrf_by_rows<T: Lanes>(team: &Team, pivoting: bool, transpose: Ti
 #[derive(Clone, Copy)]
 pub(super) struct Job<T> {
     pub pivoting: bool,
-    /// Index of the tile's first row in the whole matrix. The index is added to pivots and `info`.
+    /// Index of the tile's first row in the whole matrix. The index is added to each pivot and to `info`.
     pub first_row: usize,
     pub a: Tile<T>,
     pub ipiv: Tile<i32>,
@@ -88,23 +89,23 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// This thread's part of `lines` rows or columns. Each part starts at a multiple of `unit`.
+    /// The part of `lines` rows or columns that this thread processes. Each part starts at a multiple of `unit`.
     pub fn share(&self, lines: usize, unit: usize) -> Range<usize> {
         let share = lines.div_ceil(self.count).next_multiple_of(unit);
         (self.index * share).min(lines)..((self.index + 1) * share).min(lines)
     }
 }
 
-/// Factors a matrix. The matrix must have at least as many rows as columns unless the group is one thread. All members of the
-/// group call this function with the same arguments.
+/// Factors a matrix. The matrix must have at least as many rows as columns unless the group is one thread. All members of the group
+/// call this function with the same `job` and `search`.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile) holds, and only this group uses `search`.
 pub(super) unsafe fn factor<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &PivotSearch<T>) {
     let (m, n) = job.a.shape();
     let steps = m.min(n);
-    // SAFETY: the caller guarantees the contract of tiles for parts of A and of the pivots. Between two barriers,
-    // members write different rows or columns.
+    // SAFETY: the caller guarantees the contract of tiles for all parts of A and of `ipiv`. Between two barriers, members write
+    // different rows or columns.
     unsafe {
         if n <= COLUMNS {
             return panel(rank, job, search);

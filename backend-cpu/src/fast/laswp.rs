@@ -7,10 +7,10 @@ use crate::reference::laswp as plain;
 use crate::team::Team;
 use crate::tile::Tile;
 
-/// Number of columns in which rows are exchanged together. The number is so small that the
-/// cache lines of the pivot rows stay in the first-level cache.
+/// Number of columns whose rows are exchanged together. The number is so small that the cache lines of the pivot rows in these
+/// columns stay in the first-level cache.
 const STRIP: usize = 4;
-/// Number of rows in which columns are exchanged together: a few cache lines.
+/// Number of rows whose columns are exchanged together: 16 cache lines of each column in f32, 32 in f64.
 const ROWS: usize = 256;
 
 /// Exchanges rows (or columns) `i` and `ipiv[i] − first_row` for all `i`.
@@ -36,7 +36,7 @@ pub unsafe fn laswp<T: Lanes>(team: &Team, swaps: Swaps, a: Tile<T>, ipiv: Tile<
     });
 }
 
-/// Exchanges columns of `a` by the pivots.
+/// Exchanges columns of `a` by the pivots in `ipiv`.
 unsafe fn columns<T: Lanes>(Swaps { forward, first_row, .. }: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
     let steps = ipiv.rows();
     for step in 0..steps {

@@ -1,13 +1,15 @@
-//! LU factorisation by a team with lookahead: some members factor the next panel while the others update the trailing matrix.
+//! LU factorisation by a team with lookahead: some members factor the next panel while the other members update the trailing
+//! matrix.
 //!
-//! Each step has two parts, separated by a barrier. In the first part, members claim strips of the columns right of the panel. In
-//! each strip, a member exchanges rows and solves for the rows of U. Members also pack both factors of the update. In the second
-//! part, members claim tiles of the update, first the tiles in the columns of the next panel. When the tiles in these columns are
-//! done, a group of members factors the next panel and then claims tiles like the other members (Catalán, Herrero, Quintana-Ortí,
-//! Rodríguez-Sánchez and van de Geijn 2017). The columns left of each panel get their row exchanges at the end.
+//! Each step of the factorisation has two parts, separated by a barrier. In the first part, members claim strips of the columns
+//! right of the panel. In each strip, a member exchanges rows and solves for the rows of U. Members also pack the two operands L21
+//! and U12 of the update. In the second part, members claim tiles of the update, first the tiles in the columns of the next panel.
+//! When all tiles in the columns of the next panel are done, a group of members factors the next panel and then claims tiles like
+//! the other members (Catalán, Herrero, Quintana-Ortí, Rodríguez-Sánchez and van de Geijn 2017). In the columns left of each panel,
+//! rows are exchanged at the end of the factorisation.
 //!
-//! A row-major matrix has the same memory as its column-major transpose. The panels of a row-major matrix are factored in a
-//! column-major copy, and its update is transposed: C22ᵀ ← C22ᵀ − U12ᵀ·L21ᵀ.
+//! A row-major matrix and its column-major transpose have the same layout in memory. The panels of a row-major matrix are factored
+//! in a column-major copy, and the update of a row-major matrix is computed as its transpose: A22ᵀ ← A22ᵀ − U12ᵀ·L21ᵀ.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,18 +32,18 @@ use crate::tile::Tile;
 const FLOPS_OF_MEMBER: f64 = 13e6;
 /// Minimum and maximum number of columns of a panel.
 const WIDTH: [usize; 2] = [32, 256];
-/// Number of panels of a matrix whose panels are within [`WIDTH`]: the first number for few members, up to the second for many.
-/// With more members, the update beside a panel takes less time, so a panel must be narrower
-/// (bench/results/2026-11-24-cpu-team.txt).
+/// Number of panels into which a matrix is divided if [`WIDTH`] permits it: from the first number, for few members, to the second
+/// number, for many members. With more members, the update that runs beside the factorisation of a panel takes less time, so a
+/// panel must be narrower (bench/results/2026-11-24-cpu-team.txt).
 const PANELS: [usize; 2] = [8, 16];
-/// Maximum number of columns in a strip of the first part of a step.
+/// Maximum number of columns in a strip that a member claims in the first part of a step.
 const STRIP: usize = 64;
-/// Maximum number of columns in a strip of the first part of a step, if the matrix is row-major. In each row,
+/// Maximum number of columns in a strip that a member claims in the first part of a step, if the matrix is row-major. In each row,
 /// neighbouring strips share a cache line. Two members that write to one cache line slow each other down, so each member gets one
 /// wide strip (bench/results/2026-11-25-cpu-by-rows.txt).
 const WIDE_STRIP: usize = 512;
-/// Number of columns left of the panels in which a member exchanges rows at a time. In a row-major matrix, a member exchanges the
-/// rows of one panel at a time instead.
+/// Left of the panels, a member exchanges the rows of this number of columns at a time. In a row-major matrix, a member exchanges
+/// the rows of all columns of one panel at a time instead.
 const LEFT_STRIP: usize = 32;
 /// A matrix that is not wider than the widest panel is factored as one panel if it has at least `TALL` times as many rows as
 /// columns.
@@ -51,12 +53,12 @@ const PACKED_ROWS: usize = 256;
 /// One member factors a panel in the time in which an update computes `SLOWNESS_OF_PANEL · rows · width²` multiplications
 /// (bench/results/2026-11-25-cpu-panels.txt).
 const SLOWNESS_OF_PANEL: f64 = 1.1;
-/// Two members need about 3 µs to agree on the pivot of a column. In this time, an update computes
+/// Two members need about 3 µs to agree on the pivot of a column. While two members agree on a pivot, an update computes
 /// `COST_OF_COLUMN / size_of::<T>()` multiplications (bench/results/2026-11-25-cpu-panels.txt).
 const COST_OF_COLUMN: f64 = 1200e3;
 /// Each member's share of the rows of the first panel starts at a multiple of this number.
 const LINES: usize = 64;
-/// Minimum number of tiles per member. With several tiles per member, a slow member claims fewer tiles than the others.
+/// Minimum number of tiles per member. With several tiles per member, a slow member claims fewer tiles than the other members.
 const TILES: usize = 6;
 
 /// Factors the tile of the job, or the transpose of this tile, with as many members as the size of the matrix justifies.
@@ -103,13 +105,13 @@ struct Shared<T> {
     /// Buffer for the column-major copy of a panel.
     panel: *mut T,
     search: PivotSearch<T>,
-    /// Pieces of the first part of a step: strips of U, then blocks of L that are to be packed.
+    /// Counter of the pieces in the first part of a step: strips of U, then blocks of L that are to be packed.
     strips: WorkCounter,
-    /// Tiles of the second part of a step.
+    /// Counter of the tiles in the second part of a step.
     tiles: WorkCounter,
-    /// Number of tiles in the columns of the next panel that are done.
+    /// Number of completed tiles in the columns of the next panel.
     ready: AtomicUsize,
-    /// Strips of the columns left of the panels, whose rows are exchanged at the end.
+    /// Counter of the strips left of the panels, in which rows are exchanged at the end of the factorisation.
     left: WorkCounter,
 }
 
@@ -138,7 +140,7 @@ impl<T: Lanes> Kernel<T> for Lookahead<'_, T> {
             left: WorkCounter::default(),
         };
         self.team.run(self.members, &|member| {
-            // SAFETY: the caller guarantees the contract of tiles, and the buffers hold both factors of an update.
+            // SAFETY: the caller guarantees the contract of tiles, and the buffers have room for both operands of an update.
             unsafe { V::call(Part { job: self.job, stored: self.stored, width, shared: &shared, member }) }
         });
     }
@@ -156,7 +158,7 @@ struct Part<'a, T> {
 /// A factored panel, with which the trailing matrix is updated.
 #[derive(Clone, Copy)]
 struct Step {
-    /// The first row and the first column of the panel are `at`; `width` is its number of columns.
+    /// `at` is the index of the first row and of the first column of the panel; `width` is the panel's number of columns.
     at: usize,
     width: usize,
     /// Width of the next panel.
@@ -199,8 +201,8 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
 
 impl<T: Lanes> Part<'_, T> {
     /// The size of the group that factors a panel of `rows` × `width` while the other members do an update of `update`
-    /// multiplications. With a group of this size, the step ends earliest. Each member of the group waits once per pivot,
-    /// and it does not work on the update while it waits.
+    /// multiplications. The function returns the size of the group with which the step is expected to end earliest. Each member of
+    /// the group waits once per pivot, and does not work on the update while it waits.
     fn group(&self, rows: usize, width: usize, update: f64) -> usize {
         let (all, width) = (self.member.count(), width as f64);
         let panel = SLOWNESS_OF_PANEL * rows as f64 * width * width;
@@ -217,7 +219,7 @@ impl<T: Lanes> Part<'_, T> {
     fn panel(&self, at: usize, width: usize) -> Tile<T> {
         let rows = self.stored.shape().0 - at;
         if self.stored.is_by_rows() {
-            // SAFETY: the buffer has room for a panel of this size.
+            // SAFETY: the buffer `shared.panel` has room for a panel of this size.
             unsafe { Tile::new(self.shared.panel, rows, width, rows) }
         } else {
             self.stored.tile.sub(at, at, rows, width)
@@ -251,19 +253,20 @@ impl<T: Lanes> Part<'_, T> {
         if self.member.index < group {
             let (a, Job { pivoting, first_row, ipiv, info, .. }) = (self.panel(at, width), *self.job);
             let job = Job { pivoting, first_row: first_row + at, a, ipiv: ipiv.sub(at, 0, width, 1), info };
-            // SAFETY: only the members of the group access the panel.
+            // SAFETY: only the members of the group access the panel while they factor it.
             unsafe { factor(Rank::among(self.member, group), &job, &self.shared.search) }
         }
     }
 
-    /// Applies the row exchanges of some steps to a part of the matrix. Row 0 of `part` is row `steps.start` of the matrix.
+    /// Applies the row exchanges of the elimination steps `steps` to a part of the matrix. Row 0 of `part` is row `steps.start` of
+    /// the matrix.
     unsafe fn exchange(&self, steps: Range<usize>, part: Tile<T>) {
         let side = if self.stored.is_by_rows() { Side::Right } else { Side::Left };
         // SAFETY: the caller guarantees the contract of tiles.
         unsafe { self.job.swap(steps, side, part) }
     }
 
-    /// Runs the first part of a step: exchanges rows right of the panel, solves for the rows of U, and packs both factors.
+    /// Runs the first part of a step: exchanges rows right of the panel, solves for the rows of U, and packs L21 and U12.
     #[inline(always)]
     unsafe fn solve<V: Simd<Elem = T>>(&self, Step { at, width, .. }: Step) {
         let ((m, n), is_by_rows, [of_l, of_u]) = (self.stored.shape(), self.stored.is_by_rows(), self.stored.units::<V>());
@@ -274,10 +277,10 @@ impl<T: Lanes> Part<'_, T> {
         let cols = (n - right).div_ceil(share * self.member.count()).min(most).max(of_u).next_multiple_of(of_u);
         let rows = of_l * (PACKED_ROWS / of_l).max(1);
         let strips = (n - right).div_ceil(cols);
-        // blocks of L are packed if there are columns to update, and written back if the panel is a copy
+        // blocks of L are packed if there are columns to update, and are copied back to the matrix if the panel is a copy
         let blocks = if n > right || is_by_rows { below.div_ceil(rows) } else { 0 };
         while let Some(piece) = self.shared.strips.take(strips + blocks + usize::from(is_by_rows)) {
-            // SAFETY: no other member writes this strip, and all members only read the panel.
+            // SAFETY: no other member writes the strip or the packed block of this piece, and all members only read the panel.
             unsafe {
                 if piece < strips {
                     let (j, alone) = (piece * cols, Team::alone());
@@ -316,7 +319,8 @@ impl<T: Lanes> Part<'_, T> {
         let group = self.group(below, next, below as f64 * (beside - first) as f64 * width as f64);
         let mut to_factor = next > 0 && self.member.index < group;
         loop {
-            // at this point, all tiles in the columns of the next panel are claimed
+            // once all tiles in the columns of the next panel are claimed, the group waits until they are done and factors the
+            // panel
             if to_factor && self.shared.tiles.taken() >= down {
                 self.member.wait_until(|| self.shared.ready.load(Ordering::Acquire) == down);
                 // SAFETY: the tiles in the columns of the next panel are done, and only the group accesses the panel now.
@@ -329,7 +333,7 @@ impl<T: Lanes> Part<'_, T> {
             let j = if is_first { 0 } else { first + (block - usize::from(first > 0)) * cols };
             let count = if is_first { first } else { cols.min(beside - j) };
             let c = self.stored.sub(right + i, right + j, rows.min(below - i), count);
-            // SAFETY: no other member writes this tile, and both factors are packed.
+            // SAFETY: no other member writes this tile, and all members have packed their parts of L and U.
             unsafe {
                 self.multiply::<V>(i, j, width, c);
                 if is_first && self.stored.is_by_rows() {
@@ -368,7 +372,7 @@ impl<T: Lanes> Part<'_, T> {
         [rows, cols]
     }
 
-    /// Applies the row exchanges of all later panels to the columns of each panel.
+    /// Applies to the columns of each panel the row exchanges of all panels right of it.
     unsafe fn exchange_left(&self) {
         let (m, n) = self.stored.shape();
         let steps = m.min(n);
@@ -378,7 +382,8 @@ impl<T: Lanes> Part<'_, T> {
             let from = (first / self.width + 1) * self.width;
             if from < steps {
                 let part = self.stored.sub(from, first, m - from, cols.min(steps - first));
-                // SAFETY: no other member writes this strip. A panel is a multiple of a strip wide, so the strip lies in one panel.
+                // SAFETY: no other member accesses this strip. The width of a panel is a multiple of the width of a strip, so the
+                // strip lies in one panel.
                 unsafe { self.exchange(from..steps, part) }
             }
         }

@@ -15,7 +15,7 @@ pub(super) struct Strided<T> {
     pub cs: usize,
 }
 
-// SAFETY: only unsafe functions read the memory at this address, and their callers rule out data races.
+// SAFETY: only unsafe functions read the elements of the matrix, and their callers rule out data races.
 unsafe impl<T: Sync> Sync for Strided<T> {}
 
 impl<T> Strided<T> {
@@ -34,8 +34,8 @@ impl<T> Strided<T> {
 
 /// C ← α·A·B + β·C for a micro-tile of `MV` vectors of rows and `N` columns.
 ///
-/// The columns of A are contiguous. With `TAIL`, only `tail` rows of the last
-/// vector exist: the other rows are not read in A and not accessed in C.
+/// The elements of each column of A are contiguous. With `TAIL`, only the first `tail` rows of the last vector exist: the other
+/// rows of this vector are not read in A and not accessed in C.
 pub(super) struct Micro<T, const MV: usize, const N: usize, const TAIL: bool> {
     pub k: usize,
     pub a: *const T,
@@ -56,7 +56,7 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Kernel<T> for
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
-        // SAFETY: the addresses in the loops lie in the caller's tiles.
+        // SAFETY: the loops access only elements of the caller's tiles, for which the caller guarantees the contract of tiles.
         unsafe {
             let mask = V::mask(if TAIL { self.tail } else { 0 });
             if self.k >= PREFETCH {
@@ -85,7 +85,7 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, 
     unsafe fn prefetch<V: Simd<Elem = T>>(&self) {
         let (line, rows) = (64 / size_of::<T>(), MV * V::LANES);
         for j in 0..N {
-            // a column that does not start at a cache line also occupies the line of its last row
+            // a column that does not start at the beginning of a cache line extends into one more cache line, that of its last row
             for i in (0..rows).step_by(line).chain([rows - 1]) {
                 // SAFETY: a prefetch is a hint that accesses no memory.
                 unsafe { V::prefetch(self.c.wrapping_add(i + j * self.ldc)) }
@@ -100,7 +100,7 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, 
         let given = Strides { a: self.lda, b_row: self.b.rs, b_col: self.b.cs };
         let mut at = Position { a: self.a, b: self.b.ptr, ahead: self.ahead };
         let mut left = self.k;
-        // SAFETY: the addresses in the loops lie in the caller's tiles.
+        // SAFETY: the loops access only elements of the caller's tiles, for which the caller guarantees the contract of tiles.
         unsafe {
             let mut sum = [[V::splat(T::ZERO); MV]; N];
             if !TAIL && N == V::NR && given == packed {
@@ -133,7 +133,7 @@ struct Strides {
     b_col: usize,
 }
 
-/// The addresses that a product has reached along k.
+/// The addresses in A and B, and the address to prefetch, that a product has reached along k.
 struct Position<T> {
     a: *const T,
     b: *const T,
@@ -149,7 +149,7 @@ impl<T: Scalar> Position<T> {
         strides: Strides,
         sum: &mut [[V; MV]; N],
     ) {
-        // SAFETY: the column and the row lie in the caller's tiles.
+        // SAFETY: the column of A and the row of B lie in tiles for which the caller guarantees the contract of tiles.
         unsafe {
             let mut column = [V::splat(T::ZERO); MV];
             for (i, x) in column.iter_mut().enumerate() {

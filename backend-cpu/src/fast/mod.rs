@@ -1,4 +1,5 @@
-//! Fast versions of the instructions in [`reference`](crate::reference), which the members of a [`Team`](crate::Team) run.
+//! Fast versions of the instructions in [`reference`](crate::reference). The members of a [`Team`](crate::Team) run each
+//! instruction together.
 //!
 //! All functions are `unsafe`: their callers guarantee the [contract of tiles](crate::tile). If the system refuses memory for
 //! packed blocks, a function panics without a message, and [`CpuDevice`](crate::CpuDevice) converts this panic into an error.

@@ -21,14 +21,14 @@ unsafe fn prefetch_l2<T>(at: *const T) {
 /// Reads the first `count` elements at an address, and sets the other lanes to zero. NEON has no masked loads.
 #[inline(always)]
 unsafe fn load_first<T: Copy + Default, const LANES: usize>(from: *const T, count: usize) -> [T; LANES] {
-    // SAFETY: the caller may read `count` elements.
+    // SAFETY: the caller guarantees that `count` elements may be read from `from`.
     std::array::from_fn(|lane| if lane < count { unsafe { *from.add(lane) } } else { T::default() })
 }
 
 /// Writes the first `count` lanes to an address.
 #[inline(always)]
 unsafe fn store_first<T: Copy, const LANES: usize>(lanes: [T; LANES], to: *mut T, count: usize) {
-    // SAFETY: the caller may write `count` elements.
+    // SAFETY: the caller guarantees that `count` elements may be written to `to`.
     (0..count).for_each(|lane| unsafe { *to.add(lane) = lanes[lane] });
 }
 

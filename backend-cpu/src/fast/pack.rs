@@ -12,14 +12,15 @@ use crate::buffer::advise;
 use crate::tile::Tile;
 
 thread_local! {
-    /// One region for products on this thread, and one for products by a team: the team's caller also computes products alone.
+    /// One region of pages for products on this thread alone, and one for products by a team. The caller of a team needs both
+    /// regions at the same time, because it also computes products alone.
     static PAGES: [Cell<Option<MmapMut>>; 2] = const { [const { Cell::new(None) }; 2] };
 }
 
 /// Memory for packed blocks, which the thread keeps between calls.
 ///
-/// The memory is a value and is not passed to a closure, because the compiler
-/// would compile a closure without the target features of the kernel.
+/// The caller holds the memory as a value. The memory is not passed to a closure, because the compiler would compile a closure
+/// without the target features of the kernel.
 pub(super) struct Workspace {
     pages: Option<MmapMut>,
     /// Index of the memory in [`PAGES`].
@@ -57,8 +58,9 @@ impl Workspace {
     }
 }
 
-/// Maps memory in whole huge pages for the packed blocks. A small size is mapped in small pages, because the system fills a
-/// huge page with zeros in a thread's first product (bench/results/2026-11-25-cpu-small-products.txt).
+/// Maps memory for packed blocks in whole huge pages. Memory of at most an eighth of a huge page is mapped in small pages, because
+/// a thread's first product would otherwise wait until the system has filled a huge page with zeros
+/// (bench/results/2026-11-25-cpu-small-products.txt).
 fn map(bytes: usize) -> MmapMut {
     let is_small = bytes <= HUGE_PAGE / 8;
     let size = if is_small { bytes.next_power_of_two() } else { bytes.next_multiple_of(HUGE_PAGE) };
@@ -70,8 +72,9 @@ fn map(bytes: usize) -> MmapMut {
     pages
 }
 
-/// The payload of the panic that occurs if the system refuses memory for packed blocks. The routines return no result, and
-/// any member of the team may lack memory. [`CpuDevice`](crate::CpuDevice) converts the panic into an error.
+/// The payload of the panic that occurs if the system refuses memory for packed blocks. The payload travels by a panic because the
+/// routines return no `Result`, and any member of the team may lack memory. [`CpuDevice`](crate::CpuDevice) converts the panic into
+/// an error.
 #[derive(Debug)]
 pub(crate) struct NoMemory {
     pub bytes: usize,
@@ -113,20 +116,20 @@ impl Drop for Workspace {
     }
 }
 
-/// Copies a block of `outer` × `k` elements into panels of `width` × `k`. In a panel, the `width` elements
-/// of each step along k are contiguous. The last panel may have fewer elements per step, but it takes as
-/// much memory as the others.
+/// Copies a block of `outer` × `k` elements into panels of `width` × `k`. In a panel, the `width` elements of each step along k are
+/// contiguous. The last panel may have fewer elements per step, but it takes as much memory as every other panel.
 ///
 /// Element (i, p) of the block is at `from.at(i, p)`. One of the strides of `from` is 1.
 ///
 /// # Safety
-/// `from` may be read. `to` may be written for `outer`, rounded up to a multiple of `width`, times `k` elements.
+/// All elements of the block may be read. From `to` on, `outer` · `k` elements may be written, with `outer` rounded up to a
+/// multiple of `width`.
 #[inline(always)]
 pub(super) unsafe fn pack<V: Simd>(width: usize, outer: usize, k: usize, from: Strided<V::Elem>, to: *mut V::Elem) {
     let step = if from.rs == 1 { TOGETHER * width } else { width };
     for i in (0..outer).step_by(step) {
         let (size, from, to) = (step.min(outer - i), from.at(i, 0), to.wrapping_add(i * k));
-        // SAFETY: the panels lie in the source and in the target, and the source is only read.
+        // SAFETY: the caller guarantees that the block may be read, and that the memory at `to` has room for all panels.
         unsafe {
             if from.rs == 1 {
                 copy_panels::<V>(width, size, k, from, to);
@@ -137,8 +140,7 @@ pub(super) unsafe fn pack<V: Simd>(width: usize, outer: usize, k: usize, from: S
     }
 }
 
-/// Number of panels that are copied together, so that the source is read in runs
-/// that are long enough for the hardware prefetcher.
+/// Number of panels that are copied together, so that contiguous reads from the source are long enough for the hardware prefetcher.
 const TOGETHER: usize = 8;
 
 /// Copies `k` columns of `size` contiguous elements into panels of `width` rows.
@@ -146,7 +148,8 @@ const TOGETHER: usize = 8;
 unsafe fn copy_panels<V: Simd>(width: usize, size: usize, k: usize, from: Strided<V::Elem>, to: *mut V::Elem) {
     for p in 0..k {
         for i in (0..size).step_by(width) {
-            // SAFETY: the run lies in the source and in the caller's panels.
+            // SAFETY: the caller guarantees that the columns may be read and that the panels may be written; the copied elements
+            // lie in the columns and in the panels.
             unsafe { copy_run::<V>(width.min(size - i), from.at(i, p).ptr, to.add(i * k + p * width)) }
         }
     }
@@ -156,7 +159,8 @@ unsafe fn copy_panels<V: Simd>(width: usize, size: usize, k: usize, from: Stride
 #[inline(always)]
 unsafe fn copy_run<V: Simd>(size: usize, from: *const V::Elem, to: *mut V::Elem) {
     let whole = size / V::LANES * V::LANES;
-    // SAFETY: the caller guarantees that the run may be accessed; the end of the run is masked.
+    // SAFETY: the caller guarantees that `size` elements may be read from `from` and written to `to`; the last, partial vector is
+    // masked.
     unsafe {
         for i in (0..whole).step_by(V::LANES) {
             V::load(from.add(i)).store(to.add(i));
@@ -172,7 +176,8 @@ unsafe fn copy_run<V: Simd>(size: usize, from: *const V::Elem, to: *mut V::Elem)
 mod tests {
     use super::{HUGE_PAGE, map};
 
-    /// Small memory is not mapped in huge pages: a thread's first product would wait until the system has zeroed a huge page.
+    /// Memory of at most an eighth of a huge page is not mapped in huge pages: a thread's first product would wait until the system
+    /// has zeroed a huge page.
     #[test]
     fn little_memory_is_no_huge_page() {
         assert_eq!([100, HUGE_PAGE / 8, HUGE_PAGE / 8 + 1].map(|bytes| map(bytes).len()), [128, HUGE_PAGE / 8, HUGE_PAGE]);

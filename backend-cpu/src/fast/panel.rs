@@ -1,9 +1,8 @@
-//! LU factorisation of a few columns, at which the recursion ends.
+//! LU factorisation of a panel of a few columns, at which the recursion of `factor` ends.
 //!
-//! The algorithm is left-looking, with one pass over memory per column. The pass of column j
-//! scales column j − 1 by its pivot, subtracts the product of the columns before j from
-//! column j, and finds the largest magnitude of the result. The rows are divided among the
-//! members of a group, with one barrier per column.
+//! The algorithm is left-looking, with one pass over memory per column. The pass of column j divides column j − 1 by its pivot,
+//! subtracts multiples of the columns before j from column j, and finds the largest magnitude in column j. The rows of the panel
+//! are divided among a group of members of the team, with one barrier per column.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -15,25 +14,27 @@ use super::simd::{Kernel, Lanes, Simd};
 use crate::reference::{find_pivot, note_zero_pivot, row_index, safe_reciprocal};
 use crate::tile::Tile;
 
-/// Maximum number of columns of a panel.
+/// Maximum number of columns that [`panel`] factors.
 pub(super) const COLUMNS: usize = 8;
 /// The rows of each member start at a multiple of this number.
 const SHARED_ROWS: usize = 64;
-/// Number of rows in a chunk. The pivot search compares the largest magnitudes of all chunks, then searches only the best chunk.
+/// Number of rows in a chunk of a column. The pivot search compares the largest magnitudes of all chunks, then searches only the
+/// best chunk.
 const CHUNK: usize = 512;
 
-/// The state that the members of a group share while they factor a panel. Each member writes its own candidate. The last member to
-/// arrive at a barrier writes the other fields.
+/// The state that the members of a group share while they factor a panel. Each member writes its own element of `candidates`. The
+/// last member to arrive at a barrier writes `u` and `scaling`.
 pub(super) struct PivotSearch<T> {
     /// For each member, the row with the largest magnitude among the member's rows.
     candidates: Vec<Candidate>,
     /// The elements of U in the next column; zeros before the first column.
     u: UnsafeCell<[T; COLUMNS]>,
-    /// The factor by which the next pass scales the previous column; 1 before the first column.
+    /// The number by which the next pass multiplies the previous column; 1 before the first column.
     scaling: UnsafeCell<T>,
 }
 
-/// The row of a candidate; `None` if the member has no rows. The alignment gives each candidate a cache line of its own.
+/// The row that a member proposes as the pivot row; `None` if the member has no rows. The alignment gives each candidate a cache
+/// line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Candidate(UnsafeCell<Option<usize>>);
@@ -80,7 +81,8 @@ pub(super) unsafe fn panel<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &Pivo
     rank.wait_for_all(|| unsafe { (*search.scaling.get(), *search.u.get()) = (T::ONE, [T::ZERO; COLUMNS]) });
 }
 
-/// Exchanges the row of the largest candidate with row j. Returns the factor by which column j must be scaled.
+/// Chooses the candidate row with the largest magnitude in column j, and exchanges this row with row j. Returns the number by which
+/// column j must be multiplied.
 unsafe fn exchange<T: Lanes>(job: &Job<T>, j: usize, candidates: impl Iterator<Item = usize>) -> T {
     let Job { pivoting, first_row, a, ipiv, info } = *job;
     let (m, n) = a.shape();
@@ -160,7 +162,7 @@ unsafe fn first_largest<T: Scalar>(x: Tile<T>, start: usize) -> usize {
 /// The pass of column `J` over some rows on or below the diagonal:
 /// L_{J−1} ← scaling·L_{J−1};  a_J ← a_J − Σ_{t<J} L_t·u_t.
 ///
-/// The pass returns the first row of the first chunk with the largest magnitude.
+/// The pass returns the first row of the chunk that contains the largest magnitude. If several chunks do, the first of them counts.
 struct Pass<T, const J: usize> {
     a: Tile<T>,
     u: [T; COLUMNS],
@@ -176,7 +178,7 @@ impl<T: Scalar, const J: usize> Kernel<T> for Pass<T, J> {
         let (mut best, mut largest) = (self.rows.start, None);
         for start in self.rows.clone().step_by(CHUNK) {
             let end = (start + CHUNK).min(self.rows.end);
-            // SAFETY: the rows lie in A.
+            // SAFETY: the caller guarantees the contract of tiles; the rows lie in A.
             let here = unsafe { self.chunk::<V>(start, end) };
             if largest.is_none_or(|largest| here > largest) {
                 (best, largest) = (start, Some(here));
@@ -190,7 +192,7 @@ impl<T: Scalar, const J: usize> Pass<T, J> {
     /// Applies the pass to rows `start .. end`, and returns the largest magnitude of column `J` in these rows.
     #[inline(always)]
     unsafe fn chunk<V: Simd<Elem = T>>(&self, start: usize, end: usize) -> T::Real {
-        // SAFETY: the rows lie in A; the tail is masked.
+        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A; the last, partial vector is masked.
         unsafe {
             let mut most = V::splat(-T::ONE);
             let whole = start + (end - start) / V::LANES * V::LANES;
@@ -210,7 +212,7 @@ impl<T: Scalar, const J: usize> Pass<T, J> {
     /// Applies the pass to one vector of rows from row `i` on. Returns the elements of column `J`.
     #[inline(always)]
     unsafe fn rows<V: Simd<Elem = T>>(&self, i: usize, load: impl Fn(*mut T) -> V, store: impl Fn(V, *mut T)) -> V {
-        // SAFETY: the rows lie in A.
+        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A.
         unsafe {
             let mut x = load(self.a.at(i, J));
             for t in 0..J {

@@ -1,5 +1,5 @@
-//! Vectors as arrays, for processors for which this crate has no vector type.
-//! The compiler translates the loops into the instructions of the target.
+//! Vectors as arrays, for processors for which this crate has no vector type. The compiler translates the loops over arrays into
+//! instructions of the target.
 
 use lapidary_core::Scalar;
 
@@ -24,7 +24,7 @@ fn mul_add<T: Scalar>(a: T, b: T, c: T) -> T {
     if cfg!(any(target_arch = "aarch64", target_feature = "fma")) { a.mul_add(b, c) } else { a * b + c }
 }
 
-// Only the functions that access memory have safety conditions, which are those of the trait.
+// Only the functions that access memory have safety conditions, which are those of the trait `Simd`.
 impl<T: Scalar> Simd for Array<T> {
     type Elem = T;
     type Mask = usize;
@@ -33,7 +33,7 @@ impl<T: Scalar> Simd for Array<T> {
 
     #[inline(never)]
     unsafe fn call<K: Kernel<T>>(kernel: K) -> K::Output {
-        // SAFETY: the caller guarantees the conditions of the trait.
+        // SAFETY: the caller guarantees the safety conditions of the trait `Simd`.
         unsafe { kernel.run::<Self>() }
     }
     #[inline(always)]
@@ -42,22 +42,22 @@ impl<T: Scalar> Simd for Array<T> {
     }
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
-        // SAFETY: the caller guarantees the conditions of the trait; an array has the alignment of its elements.
+        // SAFETY: the caller guarantees the safety conditions of the trait `Simd`; an array has the alignment of its elements.
         Array(unsafe { from.cast::<[T; LANES]>().read() })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut T) {
-        // SAFETY: the caller guarantees the conditions of the trait; an array has the alignment of its elements.
+        // SAFETY: the caller guarantees the safety conditions of the trait `Simd`; an array has the alignment of its elements.
         unsafe { to.cast::<[T; LANES]>().write(self.0) }
     }
     #[inline(always)]
     unsafe fn load_masked(from: *const T, mask: usize) -> Self {
-        // SAFETY: the caller guarantees the conditions of the trait; lanes outside the mask are not read.
+        // SAFETY: the caller guarantees the safety conditions of the trait `Simd`; lanes outside the mask are not read.
         Array(std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { T::ZERO }))
     }
     #[inline(always)]
     unsafe fn store_masked(self, to: *mut T, mask: usize) {
-        // SAFETY: the caller guarantees the conditions of the trait; lanes outside the mask are not written.
+        // SAFETY: the caller guarantees the safety conditions of the trait `Simd`; lanes outside the mask are not written.
         (0..mask).for_each(|l| unsafe { *to.add(l) = self.0[l] });
     }
     #[inline(always)]

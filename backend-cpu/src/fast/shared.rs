@@ -1,10 +1,11 @@
 //! A product computed by a team. In a small product, each member packs the operands of its own tiles of C. In a larger product, the
-//! members pack A and B together, and then claim tiles of C.
+//! members share the packing of A and B, and then claim tiles of C.
 //!
-//! The larger product has the structure of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack pieces
-//! of a block of B and of a block of A. When both blocks are packed, members compute tiles of C. A member that finds no more
-//! tiles starts to pack the next blocks into a second buffer. A member waits until pieces are done, but never for another member: a
-//! thread that starts late, or is descheduled between two pieces, does not delay the others.
+//! A larger product has the structure of the products in BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack
+//! pieces of a block of B and of a block of A. When the blocks of A and B are packed, members compute tiles of C. A member that
+//! finds no more tiles starts to pack the next blocks into a second buffer. A member waits only for claimed pieces of work, and
+//! never for a member without a piece. A thread that starts late, or is descheduled between two pieces, therefore does not delay
+//! the other members.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -26,15 +27,15 @@ const SMALL: f64 = 4.0;
 const SMALL_TILE: [usize; 2] = [48, 32];
 /// Maximum number of columns of B that are packed at a time.
 const NC: usize = 2048;
-/// Size of the block of A that is packed at a time, in bytes. If the sum of [`A_BYTES`] over all members is more, the sum is
-/// used instead. The block takes a part of the last-level cache.
+/// Size of a packed block of A that all members share, in bytes. The shared block is larger if [`A_BYTES`] times the number of
+/// members is larger. The packed block of A takes a part of the last-level cache.
 const SHARED_BYTES: usize = 8 << 20;
-/// Minimum number of tiles per member. With several tiles per member, a slow member claims fewer tiles than the others.
+/// Minimum number of tiles per member. With several tiles per member, a slow member claims fewer tiles than the other members.
 const TILES: usize = 8;
-/// Maximum number of panels of B in a tile. For each panel of B, the rows of A in the tile are read once from the second-level
-/// cache.
+/// Maximum number of panels of B for one tile of C. For each panel of B, a member reads the rows of A for the tile once from the
+/// second-level cache.
 const TILE_PANELS: usize = 64;
-/// Minimum number of pieces per member into which the packing of two blocks is divided.
+/// Minimum number of pieces per member into which the packing of a block of A and a block of B is divided.
 const PACKINGS: usize = 3;
 /// Maximum number of panels that a member packs at a time.
 const PACKED_PANELS: usize = 8;
@@ -85,13 +86,15 @@ unsafe fn by_tiles<T: Lanes>(team: &Team, members: usize, gemm: &Gemm<T>) {
     while down * (n / (2 * cols)) >= TILES * members {
         cols *= 2;
     }
-    // the last tile of a row takes the remaining columns, because a single column would be computed by another method
+    // the last tile in each row of tiles takes the remaining columns, because a tile of a single column would be computed by
+    // another method
     let (across, tiles) = (n / cols, WorkCounter::default());
     team.run_in_time(members, &|_| {
         while let Some(tile) = tiles.take(down * across) {
             let (i, j) = (tile % down * rows, tile / down * cols);
             let end = if j + 2 * cols > n { n } else { j + cols };
-            // SAFETY: the tiles lie in C and do not overlap.
+            // SAFETY: the caller guarantees the contract of tiles; the tiles of C do not overlap, and one member computes each
+            // tile.
             unsafe { gemm.part(i..m.min(i + rows), j..end).on_this_thread() }
         }
     });
@@ -112,7 +115,7 @@ struct Blocks {
     kc: usize,
 }
 
-/// Counts pieces of work: how many there are, how many are claimed, and how many are done.
+/// Counts the pieces of work of a stage: all pieces, the claimed pieces, and the completed pieces.
 #[derive(Default)]
 struct StageCounter {
     count: usize,
@@ -131,7 +134,7 @@ impl StageCounter {
         self.pieces.take(self.count)
     }
 
-    /// Counts one more piece as done.
+    /// Counts one more piece of the stage as done.
     #[inline(always)]
     fn end(&self) {
         self.done.fetch_add(1, Ordering::Release);
@@ -152,18 +155,19 @@ struct Step<T> {
     beta: T,
     a_buffer: *mut T,
     b_buffer: *mut T,
-    /// The pieces of B, then those of A, that are to be packed. `of_b` is the number of pieces of B; 0 if an earlier step has
-    /// packed this block of B.
+    /// Counts the pieces that are to be packed: the pieces of the block of B, then the pieces of the block of A. `of_b` is the
+    /// number of pieces of B, or 0 if an earlier step has packed the block of B.
     packing: StageCounter,
     of_b: usize,
     /// Number of rows of A, and of columns of B, that a member packs at a time.
     packed: [usize; 2],
-    /// The tiles of C. `tile` holds the numbers of rows and columns of a tile.
+    /// Counts the tiles of C. `tile` holds the numbers of rows and columns of a tile.
     tiles: StageCounter,
     tile: [usize; 2],
 }
 
-// SAFETY: members write different panels of the buffers and different tiles of C. Members read only packed buffers.
+// SAFETY: members write different panels of the buffers and different tiles of C. Members read a buffer only after all its panels
+// are packed.
 unsafe impl<T: Sync> Sync for Step<T> {}
 
 impl<T: Lanes> Kernel<T> for Shared<'_, T> {
@@ -179,14 +183,15 @@ impl<T: Lanes> Kernel<T> for Shared<'_, T> {
         let buffers = [[0, a], [2 * a, 2 * a + b]].map(|two| two.map(|at| memory.wrapping_add(at)));
         let (steps, alpha) = (self.steps::<V>(blocks, buffers), self.gemm.alpha);
         self.team.run_in_time(self.members, &|member| {
-            // SAFETY: the caller guarantees the contract of tiles, and the buffers hold two blocks of each operand.
+            // SAFETY: the caller guarantees the contract of tiles, and the buffers have room for two blocks of each operand.
             unsafe { V::call(Part { alpha, steps: &steps, member }) }
         });
     }
 }
 
 impl<T: Scalar> Shared<'_, T> {
-    /// The block sizes. Each block fits into its cache, and the blocks of a dimension are nearly equal.
+    /// The block sizes. Each block fits into the level of cache for which it is meant. The blocks along one dimension are nearly
+    /// equal in size.
     fn blocks<V: Simd<Elem = T>>(&self) -> Blocks {
         let (m, n) = self.gemm.c.shape();
         let kc = even(self.gemm.k, KC_BYTES / size_of::<T>(), 1);
@@ -261,8 +266,9 @@ impl<T: Scalar> Kernel<T> for Part<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
         for (at, step) in self.steps.iter().enumerate() {
-            // SAFETY: the blocks lie in the operands and fit into the buffers. Step `at - 2` used the same buffers, and step
-            // `at - 1` wrote the same tiles of C. The loop waits for steps `at - 2` and `at - 1`.
+            // SAFETY: the caller guarantees the contract of tiles; the blocks lie in the operands, and the packed blocks fit into
+            // the buffers. Step `at` packs into buffers that step `at - 2` reads, and may write elements of C that step `at - 1`
+            // writes. The loop waits for steps `at - 2` and `at - 1` before step `at` writes these buffers and elements.
             unsafe {
                 if at >= 2 {
                     self.steps[at - 2].tiles.wait(self.member);
@@ -279,7 +285,7 @@ impl<T: Scalar> Kernel<T> for Part<'_, T> {
 }
 
 impl<T: Scalar> Step<T> {
-    /// Claims pieces of both blocks and packs them, until no piece is left.
+    /// Claims pieces of the blocks of A and B and packs these pieces, until no piece is left.
     #[inline(always)]
     unsafe fn pack<V: Simd<Elem = T>>(&self) {
         let ((m, n), k, [rows, cols]) = (self.c.shape(), self.k, self.packed);
@@ -309,7 +315,7 @@ impl<T: Scalar> Step<T> {
             let a = Strided { ptr: self.a_buffer.wrapping_add(i * k).cast_const(), rs: k, cs: mr };
             let b = Strided { ptr: self.b_buffer.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
             let c = self.c.sub(i, j, rows.min(m - i), cols.min(n - j));
-            // SAFETY: the panels are packed, and no other member writes this tile.
+            // SAFETY: the panels of A and B are packed, and no other member writes this tile of C.
             unsafe { Macro { product: Gemm { k, alpha, a, b, beta: self.beta, c }, packed_b: true }.run::<V>() }
             self.tiles.end();
         }

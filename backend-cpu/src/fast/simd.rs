@@ -1,18 +1,16 @@
 //! One trait for the vector types of all processors. The vector type is chosen once per kernel call.
 //!
-//! A kernel is written once, generic over [`Simd`]. [`Lanes::dispatch`] runs the
-//! kernel with the widest vectors of the processor. [`Kernel::run`] and all functions
-//! that it calls are `#[inline(always)]`, so that the compiler uses the target
-//! features of [`Simd::call`] for them.
+//! A kernel is written once, generic over [`Simd`]. [`Lanes::dispatch`] runs the kernel with the widest vectors of the processor.
+//! [`Kernel::run`] and all functions that it calls are `#[inline(always)]`, so that they are compiled with the target features of
+//! the function [`Simd::call`].
 
 use lapidary_core::Scalar;
 
 /// A vector of `LANES` elements.
 ///
 /// # Safety
-/// The functions are `unsafe`. The processor must have the features of the
-/// vector, as it does if the caller was entered through [`Simd::call`]. Addresses
-/// must be readable or writable for the lanes that are accessed.
+/// The processor must have the target features of the vector type. The processor has these target features if the calling code runs
+/// inside [`Simd::call`]. Addresses must be readable or writable for the lanes that are accessed.
 pub(crate) trait Simd: Copy {
     /// The type of an element.
     type Elem: Scalar;
@@ -20,16 +18,16 @@ pub(crate) trait Simd: Copy {
     type Mask: Copy;
     /// Number of lanes.
     const LANES: usize;
-    /// Number of columns of a micro-tile that is three vectors high. A micro-tile with so many columns fits into the registers.
+    /// Number of columns of a micro-tile that is three vectors high. A micro-tile with `NR` columns fits into the vector registers.
     const NR: usize;
 
-    /// Runs a kernel in a function that is compiled with the features of this vector.
+    /// Runs a kernel in a function that is compiled with the target features of this vector type.
     unsafe fn call<K: Kernel<Self::Elem>>(kernel: K) -> K::Output;
     /// Selects the first `count` lanes; `count` is at most `LANES`.
     unsafe fn mask(count: usize) -> Self::Mask;
     unsafe fn load(from: *const Self::Elem) -> Self;
     unsafe fn store(self, to: *mut Self::Elem);
-    /// Loads the lanes in the mask. The other lanes become zero, and their memory is not read.
+    /// Loads the lanes that `mask` selects. The lanes outside the mask become zero, and their memory is not read.
     unsafe fn load_masked(from: *const Self::Elem, mask: Self::Mask) -> Self;
     unsafe fn store_masked(self, to: *mut Self::Elem, mask: Self::Mask);
     /// Prefetches the cache line at an address. Any address is permitted.
@@ -45,14 +43,15 @@ pub(crate) trait Simd: Copy {
     unsafe fn neg_mul_add(self, a: Self, b: Self) -> Self;
     /// The larger of |self| and `other` in each lane, or `other` in lanes where `self` is NaN.
     unsafe fn max_abs(self, other: Self) -> Self;
-    /// Takes `self` and `other` as two rows of a matrix, and transposes its 2×2 blocks, each element of which is `D` lanes.
-    /// `lo[l]` is `other[l − D]` if `l & D` is not 0, else `self[l]`; `hi[l]` is `self[l + D]` if `l & D` is 0, else `other[l]`.
+    /// Treats `self` and `other` as two rows of a matrix, and transposes the 2×2 blocks of this matrix. Each element of a block
+    /// consists of `D` lanes. In the result `(lo, hi)`, `lo[l]` is `other[l − D]` if `l & D` is not 0, else `self[l]`; `hi[l]` is
+    /// `self[l + D]` if `l & D` is 0, else `other[l]`.
     unsafe fn exchange<const D: usize>(self, other: Self) -> (Self, Self);
 }
 
 /// A computation that is generic over the vector type.
 pub(crate) trait Kernel<T> {
-    /// The result of the computation.
+    /// The type of the result of the computation.
     type Output;
     /// Computes with vectors of type `V`. Implementations must be `#[inline(always)]`.
     ///
@@ -87,7 +86,8 @@ fn widest() -> usize {
 
 #[cfg(test)]
 thread_local! {
-    /// Maximum width of a vector in bits. Tests lower this value, so that every vector type runs on one processor.
+    /// Maximum width of a vector in bits. Tests lower the maximum width to run the narrower vector types on a processor with wide
+    /// vectors.
     pub(super) static WIDEST: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
 }
 
@@ -106,11 +106,11 @@ macro_rules! lanes {
                 {
                     let most = widest();
                     if most >= 512 && is_x86_feature_detected!("avx512f") {
-                        // SAFETY: the processor has the features of the vector.
+                        // SAFETY: the processor has the target features of the vector type.
                         return unsafe { super::x86::$v512::call(kernel) };
                     }
                     if most >= 256 && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                        // SAFETY: the processor has the features of the vector.
+                        // SAFETY: the processor has the target features of the vector type.
                         return unsafe { super::x86::$v256::call(kernel) };
                     }
                 }

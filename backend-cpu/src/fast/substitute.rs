@@ -7,14 +7,14 @@ use super::transpose::transpose;
 use super::trsm::{Flags, right_hand_sides};
 use crate::tile::Tile;
 
-/// Maximum order of the triangle.
+/// Maximum order of a triangle with which systems are solved by substitution.
 pub(super) const ORDER: usize = 16;
 /// Number of vectors of right-hand sides that are solved together.
 const WIDE: usize = 6;
 /// Maximum number of right-hand sides that are transposed at a time: `WIDE` vectors of at most 16 lanes.
 const BUFFER: usize = WIDE * 16;
 
-/// The triangle in the order of elimination. Unknown s is
+/// The coefficients of a triangle, in the order in which substitution computes the unknowns. Unknown s is
 /// (α·b_s − Σ_{r<s} rows[s][r]·x_r) / rows[s][s].
 struct Triangle<T> {
     order: usize,
@@ -35,7 +35,7 @@ impl<T: Scalar> Triangle<T> {
         for (s, row) in rows.iter_mut().enumerate().take(order) {
             for (r, x) in row.iter_mut().enumerate().take(if unit { s } else { s + 1 }) {
                 let (i, j) = if swap { (turn(r), turn(s)) } else { (turn(s), turn(r)) };
-                // SAFETY: the element lies in the stored triangle.
+                // SAFETY: the caller guarantees the contract of tiles; the element lies in the stored triangle of A.
                 *x = unsafe { a.get(i, j) };
                 if matches!(f.op, Op::ConjTrans | Op::Conj) {
                     *x = x.conj();
@@ -46,7 +46,7 @@ impl<T: Scalar> Triangle<T> {
     }
 }
 
-/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ for a matrix A of at most the order `ORDER`.
+/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ for a triangular matrix A of order at most `ORDER`.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile) holds.
@@ -83,7 +83,7 @@ impl<T: Scalar> Kernel<T> for Substitute<'_, T> {
 }
 
 impl<T: Scalar> Substitute<'_, T> {
-    /// Solves Xᵀ·op(A)ᵀ = Bᵀ in a small buffer, so that each lane of a vector belongs to another right-hand side.
+    /// Solves Xᵀ·op(A)ᵀ = Bᵀ in a small buffer, so that each lane of a vector belongs to a different right-hand side.
     #[inline(always)]
     unsafe fn solve_transposed<V: Simd<Elem = T>>(&self, b: Tile<T>) {
         let mut buffer = std::mem::MaybeUninit::<[T; BUFFER * ORDER]>::uninit();
@@ -102,7 +102,7 @@ impl<T: Scalar> Substitute<'_, T> {
         let wide = WIDE * V::LANES;
         for i in (0..x.rows()).step_by(wide) {
             let x = x.sub(i, 0, wide.min(x.rows() - i), x.cols());
-            // SAFETY: the strips lie in x.
+            // SAFETY: the rows of each strip lie in `x`.
             unsafe {
                 match x.rows().div_ceil(V::LANES) {
                     1 => self.strip::<V, 1, true>(x),
@@ -123,7 +123,7 @@ impl<T: Scalar> Substitute<'_, T> {
     unsafe fn strip<V: Simd<Elem = T>, const N: usize, const TAIL: bool>(&self, x: Tile<T>) {
         let Triangle { order, unit, ref rows } = *self.triangle;
         let at = |s| x.at(0, if self.f.forward() { s } else { order - 1 - s });
-        // SAFETY: the strip lies in `x`, and its tail is masked.
+        // SAFETY: the strip `x` lies in B; in each column, the last, partial vector is masked.
         unsafe {
             let mask = V::mask(if TAIL { x.rows() - (N - 1) * V::LANES } else { 0 });
             let load = |p: *mut T, i| {

@@ -1,4 +1,4 @@
-//! Compares every fast instruction with the reference, for every vector type.
+//! Compares every fast instruction with its plain loop in `crate::reference`, for every vector type.
 
 use lapidary_core::{Diag, Op, Scalar, Side, Swaps, Uplo};
 
@@ -60,7 +60,7 @@ impl<T: Lanes> Matrix<T> {
     fn get(&self, i: usize, j: usize) -> f64 {
         self.data[i + j * self.ld].to_f64()
     }
-    /// The largest |self − other|. NaN must be at the same places in both matrices.
+    /// The largest |self − other| over all elements. Both matrices must have NaN at the same places.
     #[track_caller]
     fn distance(&self, other: &Self) -> f64 {
         let pairs = || self.data.iter().zip(&other.data).map(|(x, y)| (x.to_f64(), y.to_f64()));
@@ -104,13 +104,13 @@ fn gemm_agrees<T: Lanes>(team: &Team) {
         let (alpha, beta) = ([1.0, -1.0, 0.5, 0.0][r.below(4)], [1.0, 0.0, -2.0][r.below(3)]);
         product_agrees::<T>(team, &mut r, size, ops, alpha, beta);
     }
-    // few rows and columns but many terms, so that a team divides the terms into ranges
+    // few rows and columns but a large k, so that a team divides the terms of each sum into ranges
     for (size, beta) in [([1, 1, 40], 0.0), ([5, 3, 100], -2.0), ([8, 1, 500], 0.0), ([25, 17, 700], 1.0), ([40, 64, 1030], 0.0)] {
         product_agrees::<T>(team, &mut r, size, OPS, 0.5, beta);
     }
-    // few terms, and so many tiles that a team uses wider tiles
+    // a small k, and so many tiles that a team uses wider tiles
     product_agrees::<T>(team, &mut r, [310, 321, 5], OPS, 0.5, -2.0);
-    // so large that the members of a team pack the operands together
+    // products so large that all members of a team together pack the operands once
     for ops in [OPS, [Op::Trans, Op::NoTrans]] {
         product_agrees::<T>(team, &mut r, [270, 220, 510], ops, 0.5, -2.0);
     }
@@ -128,7 +128,7 @@ fn product_agrees<T: Lanes>(team: &Team, r: &mut Random, [m, n, k]: [usize; 3], 
         a.data.fill(nan);
     }
     let mut want = c.clone();
-    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
     unsafe {
         reference::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, want.tile());
         super::gemm(team, op_a, op_b, alpha, a.tile(), b.tile(), beta, c.tile());
@@ -152,7 +152,7 @@ fn large_matrices_of_a_team_are_the_reference() {
         let (mut a, mut b) = (Matrix::<f64>::random(m, k, &mut r), Matrix::random(k, n, &mut r));
         let mut c = Matrix::random(m, n, &mut r);
         let mut want = c.clone();
-        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
         unsafe {
             reference::gemm(Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), -1.0, want.tile());
             super::gemm(&team, Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), -1.0, c.tile());
@@ -166,7 +166,7 @@ fn large_matrices_of_a_team_are_the_reference() {
         let factored = |team: &Team| {
             let (mut a, mut pivots, mut info) = (original.clone(), vec![-1; m.min(n)], 0);
             let mut rows = Matrix::<f64>::new(n, m, 3, |j, i| a.data[i + j * a.ld]);
-            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
             unsafe {
                 let ipiv = Tile::new(pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
                 if by_rows {
@@ -192,7 +192,7 @@ fn gemm_propagates_nan_through_zero() {
     each_way(|team| {
         let mut a = Matrix::<f64>::new(30, 9, 1, |i, j| if (i, j) == (29, 4) { f64::INFINITY } else { 1.0 });
         let (mut b, mut c) = (Matrix::new(9, 5, 0, |_, _| 0.0), Matrix::new(30, 5, 0, |_, _| 1.0));
-        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
         unsafe { super::gemm(team, Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, c.tile()) }
         assert!((0..5).all(|j| c.get(29, j).is_nan() && c.get(28, j) == 1.0));
     });
@@ -203,7 +203,7 @@ fn trsm_agrees<T: Lanes>(team: &Team) {
     for case in 0..32 * 8 {
         let (side, uplo, op, diag) = (SIDES[case % 2], UPLOS[case / 2 % 2], OPS[case / 4 % 2], DIAGS[case / 8 % 2]);
         let (n, others) = match case {
-            // the order is so large that members share products
+            // the order of the triangle is so large that members share products
             0..8 => (257, 9),
             // the system is divided into two triangles, for which each member solves alone, and a product that members share
             8..12 => (513, 64),
@@ -216,7 +216,7 @@ fn trsm_agrees<T: Lanes>(team: &Team) {
         let (rows, cols) = if side == Side::Left { (n, others) } else { (others, n) };
         let mut b = Matrix::random(rows, cols, &mut r);
         let mut want = b.clone();
-        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
         unsafe {
             reference::trsm(side, uplo, op, diag, alpha, a.tile(), want.tile());
             super::trsm(team, side, uplo, op, diag, alpha, a.tile(), b.tile());
@@ -240,7 +240,7 @@ fn trsm_divides_by_odd_pivots_as_ieee_does() {
             let mut a = Matrix::new(1, 1, 0, |_, _| pivot);
             let mut b = Matrix::new(1, 11, 2, |_, j| j as f64 - 3.0);
             let want = Matrix::new(1, 11, 2, |_, j| (j as f64 - 3.0) / pivot);
-            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
             unsafe { super::trsm(team, Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit, 1.0, a.tile(), b.tile()) }
             assert_eq!(b.distance(&want), 0.0);
         }
@@ -259,7 +259,7 @@ fn trtri_agrees(team: &Team) {
         let mut a = triangle::<f64>(n, uplo, diag, &mut r);
         let mut x = Matrix::new(n, n, 1, |_, _| f64::NAN);
         let mut want = x.clone();
-        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
         unsafe {
             reference::trtri(uplo, diag, a.tile(), want.tile());
             super::trtri(team, uplo, diag, a.tile(), x.tile());
@@ -285,7 +285,7 @@ fn getrf_agrees<T: Lanes>(team: &Team) {
         let (mut plain, mut plain_pivots, mut plain_info) = (a.clone(), pivots.clone(), 0);
         let mut by_rows = Matrix::<T>::new(n, m, 3, |j, i| a.data[i + j * a.ld]);
         let (mut pivots_by_rows, mut info_by_rows) = (pivots.clone(), 0);
-        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
         unsafe {
             let ipiv = Tile::new(pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
             super::getrf(team, pivoting, 10, a.tile(), ipiv, &mut info);
@@ -337,12 +337,13 @@ fn pivots_on_exact_integers_are_the_reference() {
     each_way(|team| {
         let mut r = Random(13);
         for case in 0..60 {
-            // in a matrix of one column, no rounding affects the pivot; the cases include ties, NaN and long columns
+            // in a matrix of one column, no rounding error affects the choice of the pivot; the columns include ties, NaN and great
+            // lengths
             let (m, nan) = (1 + r.below(1500), case % 4 == 0);
             let mut a =
                 Matrix::<f64>::new(m, 1, 0, |_, _| if nan && r.below(9) == 0 { f64::NAN } else { r.below(30) as f64 - 15.0 });
             let (mut plain, mut p, mut q, mut info) = (a.clone(), [0], [0], 0);
-            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
             unsafe {
                 super::getrf(team, true, 0, a.tile(), Tile::new(p.as_mut_ptr(), 1, 1, 1), &mut info);
                 reference::getrf(true, 0, plain.tile(), Tile::new(q.as_mut_ptr(), 1, 1, 1), &mut info);
@@ -365,7 +366,7 @@ fn exchanges_and_copies_are_the_reference() {
             let mut plain = a.clone();
             let mut b = Matrix::new(n, m, 3, |_, _| f32::NAN);
             let mut c = b.clone();
-            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
             unsafe {
                 let ipiv = Tile::new(pivots.as_mut_ptr(), size, 1, size);
                 super::laswp(team, swaps, a.tile(), ipiv);

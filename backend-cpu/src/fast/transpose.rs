@@ -19,8 +19,8 @@ pub unsafe fn scale<T: Lanes>(team: &Team, beta: T, c: Tile<T>) {
 
 unsafe fn scale_here<T: Scalar>(beta: T, c: Tile<T>) {
     for j in 0..c.cols() {
-        // SAFETY: by the contract of tiles, no other code accesses the column. All bits of a zero
-        // are zero. The loop reads initialised elements, because beta is not zero there.
+        // SAFETY: by the contract of tiles, no other code accesses the column. A zero of type `T` consists of zero bits. With β ≠
+        // 0, the contract guarantees that the elements of the column are initialised.
         unsafe {
             if beta == T::ZERO {
                 c.at(0, j).write_bytes(0, c.rows());
@@ -69,11 +69,11 @@ impl<T: Scalar> Kernel<T> for Transpose<T> {
     }
 }
 
-/// B ← Aᵀ in square blocks that are as wide as a vector. The blocks go down the columns
-/// of B, so that each cache line of B is filled while it is in the cache.
+/// B ← Aᵀ in square blocks that are as wide as a vector. The blocks are processed down the columns of B, so that each cache line of
+/// B is filled while it is in the cache.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile) holds, and the caller runs inside [`Simd::call`].
+/// The [contract of tiles](crate::tile) holds, and the calling code runs inside [`Simd::call`].
 #[inline(always)]
 pub(super) unsafe fn transpose<V: Simd>(a: Tile<V::Elem>, b: Tile<V::Elem>) {
     let step = V::LANES;
@@ -143,7 +143,7 @@ unsafe fn stage<V: Simd, const D: usize>(x: &mut [V; MAX_ORDER]) {
         // the loop has a constant count, so that the compiler unrolls it and keeps the rows in registers
         for pair in 0..V::LANES / 2 {
             let l = pair / D * (2 * D) + pair % D;
-            // SAFETY: the function accesses only registers.
+            // SAFETY: `exchange` accesses only registers.
             (x[l], x[l + D]) = unsafe { x[l].exchange::<D>(x[l + D]) };
         }
     }

@@ -20,8 +20,9 @@ const ORDER_OF_MEMBER_IN_SMALL: usize = 512;
 const SMALL: usize = 1024;
 /// Minimum number of right-hand sides of a small system to which [`ORDER_OF_MEMBER_IN_SMALL`] applies.
 const MANY: usize = 64;
-/// Size of the right-hand sides that a member solves at a time, in bytes. The last right-hand sides of a member may have twice
-/// this size. Right-hand sides of this size stay in a second-level cache of 2 MiB through the whole recursion.
+/// Size of the right-hand sides that a member solves at a time, in bytes. The last right-hand sides that a member solves may take
+/// up to twice `STRIP_BYTES` bytes. Right-hand sides of `STRIP_BYTES` bytes stay in a second-level cache of 2 MiB through the whole
+/// recursion.
 const STRIP_BYTES: usize = 768 << 10;
 
 /// Number of floating-point operations, times the bytes per element, that take as long as copying one element.
@@ -47,8 +48,8 @@ impl Flags {
 
 /// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ by substitution.
 ///
-/// The opposite triangle of A is never read, and neither is a unit diagonal. With α = 0, B
-/// is set to zero and A is not read. A division by a pivot follows IEEE arithmetic.
+/// The triangle of A opposite to `uplo` is never read, and neither is a unit diagonal. With α = 0, B is set to zero and A is not
+/// read. A division by a diagonal element of A follows IEEE arithmetic.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile) holds.

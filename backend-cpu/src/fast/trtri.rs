@@ -14,15 +14,15 @@ const ORDER: usize = 16;
 
 /// inverse ← A⁻¹ for a triangular A.
 ///
-/// The opposite triangle of `inverse` becomes zero. A unit diagonal is written
-/// as ones.
+/// The triangle of `inverse` opposite to `uplo` becomes zero. If A has a unit diagonal, ones are written to the diagonal of
+/// `inverse`.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile) holds.
 pub unsafe fn trtri<T: Lanes>(team: &Team, uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<T>) {
     let n = a.rows();
     debug_assert!(a.shape() == (n, n) && inverse.shape() == (n, n));
-    // SAFETY: the caller guarantees the contract of tiles for each part of both matrices.
+    // SAFETY: the caller guarantees the contract of tiles for each part of A and of `inverse`.
     unsafe {
         if n <= ORDER {
             return reference::trtri(uplo, diag, a, inverse);
@@ -36,7 +36,7 @@ pub unsafe fn trtri<T: Lanes>(team: &Team, uplo: Uplo, diag: Diag, a: Tile<T>, i
             Uplo::Lower => (a.sub(h, 0, r, h), x21, x22, x11, x12),
             Uplo::Upper => (a.sub(0, h, h, r), x12, x11, x22, x21),
         };
-        // the opposite block temporarily holds the transpose of the first product:
+        // the block `beside`, which ends as zero, temporarily holds the transpose of the first product:
         // X12 ← X11ᵀ·A21ᵀ;  X21 ← −X22·X12ᵀ;  X12 ← 0
         gemm(team, Op::Trans, Op::Trans, T::ONE, right, a21, T::ZERO, beside);
         gemm(team, Op::NoTrans, Op::Trans, -T::ONE, left, beside, T::ZERO, below);

@@ -11,7 +11,7 @@ macro_rules! vector {
         #[derive(Clone, Copy)]
         pub(super) struct $name($reg);
 
-        // Each body consists of one or two intrinsics, whose safety conditions are those of the trait.
+        // Each function body below calls one or two intrinsics, whose safety conditions are those of the trait `Simd`.
         #[allow(clippy::undocumented_unsafe_blocks, reason = "one reason for all, above")]
         impl Simd for $name {
             type Elem = $t;

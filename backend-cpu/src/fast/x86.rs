@@ -45,7 +45,7 @@ vector! {
     F64x8 = __m512d of 8 f64, 8 columns, "avx512f,avx2,fma", mask __mmask8,
     _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_mul_pd _mm512_div_pd,
     |x, a, b| add _mm512_fmadd_pd(x, a, b), subtract _mm512_fnmadd_pd(x, a, b),
-    // `max` returns its second operand if one operand is NaN
+    // the `max` intrinsic returns its second operand if one operand is NaN
     |x, other| _mm512_max_pd(_mm512_abs_pd(x), other),
     unsafe fn mask(count: usize) -> __mmask8 {
         ((1u32 << count) - 1) as __mmask8
@@ -70,7 +70,7 @@ vector! {
     F32x16 = __m512 of 16 f32, 8 columns, "avx512f,avx2,fma", mask __mmask16,
     _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_mul_ps _mm512_div_ps,
     |x, a, b| add _mm512_fmadd_ps(x, a, b), subtract _mm512_fnmadd_ps(x, a, b),
-    // `max` returns its second operand if one operand is NaN
+    // the `max` intrinsic returns its second operand if one operand is NaN
     |x, other| _mm512_max_ps(_mm512_abs_ps(x), other),
     unsafe fn mask(count: usize) -> __mmask16 {
         ((1u32 << count) - 1) as __mmask16
@@ -91,14 +91,14 @@ vector! {
     }
 }
 
-/// A mask of AVX2 is a part of this table, with −1 for each lane that is accessed and 0 for each other lane.
+/// An AVX2 mask consists of consecutive elements of this table: −1 for each lane that is accessed, then 0 for all other lanes.
 static WINDOW: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 vector! {
     F64x4 = __m256d of 4 f64, 4 columns, "avx2,fma", mask __m256i,
     _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_mul_pd _mm256_div_pd,
     |x, a, b| add _mm256_fmadd_pd(x, a, b), subtract _mm256_fnmadd_pd(x, a, b),
-    // `max` returns its second operand if one operand is NaN
+    // the `max` intrinsic returns its second operand if one operand is NaN
     |x, other| _mm256_max_pd(_mm256_andnot_pd(_mm256_set1_pd(-0.0), x), other),
     unsafe fn mask(count: usize) -> __m256i {
         unsafe { _mm256_loadu_si256(WINDOW.as_ptr().add(8 - 2 * count).cast()) }
@@ -123,7 +123,7 @@ vector! {
     F32x8 = __m256 of 8 f32, 4 columns, "avx2,fma", mask __m256i,
     _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_mul_ps _mm256_div_ps,
     |x, a, b| add _mm256_fmadd_ps(x, a, b), subtract _mm256_fnmadd_ps(x, a, b),
-    // `max` returns its second operand if one operand is NaN
+    // the `max` intrinsic returns its second operand if one operand is NaN
     |x, other| _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0), x), other),
     unsafe fn mask(count: usize) -> __m256i {
         unsafe { _mm256_loadu_si256(WINDOW.as_ptr().add(8 - count).cast()) }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// sleep is avoided because the system may wake a thread on its waker's core, which both threads then share for milliseconds.
 pub(super) const SPIN_AT_BARRIER: Duration = Duration::from_millis(5);
 
-/// How long a thread polls before it starts to yield its core to other threads between two polls. The member for which the
-/// thread waits may be one of the other threads.
+/// How long a thread polls before it starts to yield its core to other threads between two polls. On the yielded core, the system
+/// can run the member for which the thread waits.
 const KEEPS_CORE: Duration = Duration::from_micros(50);
 
 /// A barrier that members can use repeatedly.
@@ -73,7 +73,8 @@ impl Barrier {
         let is_open = || self.openings.0.load(Ordering::SeqCst) != openings;
         let is_over = || is_open() || self.broken.load(Ordering::SeqCst);
         if !spin(SPIN_AT_BARRIER, is_over) {
-            // `sleepers` is incremented before the condition is read again: a thread that makes it true later sees the sleeper
+            // `sleepers` is incremented before `is_over` is evaluated again, so that a thread that makes `is_over` true afterwards
+            // sees this sleeper
             self.sleepers.fetch_add(1, Ordering::SeqCst);
             let guard = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
             drop(self.wake.wait_while(guard, |()| !is_over()));
@@ -93,7 +94,7 @@ impl Barrier {
 
     fn wake_sleepers(&self) {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // a sleeper holds the lock from its read of the condition until it sleeps, so the sleeper cannot miss the notification
+            // a sleeper holds the lock from its last evaluation of `is_over` until it sleeps, so it cannot miss the notification
             drop(self.sleep.lock());
             self.wake.notify_all();
         }

@@ -1,4 +1,5 @@
-//! Number of cores that the process may use. Two hardware threads of one core compute hardly faster than one thread.
+//! Number of cores that the process may use. The hardware threads of one core count as one core, because two of them compute hardly
+//! faster than one.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,8 @@ pub(crate) fn cores() -> usize {
 /// The result of [`cores`], cached for a tenth of a second and shared by all threads, because [`cores`] takes tens of microseconds.
 pub(super) fn recent_cores() -> usize {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
-    /// Upper half: the time of the last query in tenths of a second, counted from 1. Lower half: the result of the query.
+    /// Upper 32 bits: the time of the last query of the cores, in tenths of a second since `BEGIN`, counted from 1. Lower 32 bits:
+    /// the number of cores that this query returned.
     static ANSWER: AtomicU64 = AtomicU64::new(0);
     let now = BEGIN.get_or_init(Instant::now).elapsed().as_millis() as u64 / 100 + 1;
     let answer = ANSWER.load(Ordering::Relaxed);
@@ -31,7 +33,8 @@ pub(super) fn recent_cores() -> usize {
 #[cfg(target_os = "linux")]
 fn allowed() -> Option<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
-    /// For each hardware thread, the first hardware thread of its core, or the thread itself if the system does not report it.
+    /// For each hardware thread, the first hardware thread of its core, or the thread itself if the system does not report its
+    /// core.
     static FIRST: OnceLock<Vec<usize>> = OnceLock::new();
     let first_of_core = |cpu: usize| {
         let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -47,7 +50,7 @@ fn allowed() -> Option<usize> {
     None
 }
 
-/// One more than the highest number of a hardware thread; 0 if the system does not report it.
+/// One more than the highest number of a hardware thread; 0 if the system does not report the numbers of hardware threads.
 #[cfg(target_os = "linux")]
 fn known_threads() -> usize {
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
@@ -60,7 +63,8 @@ fn first(list: &str) -> Option<usize> {
     list.trim().split([',', '-']).next()?.parse().ok()
 }
 
-/// Number of different cores to which `threads` belong. `first` holds the first hardware thread of each hardware thread's core.
+/// Number of different cores to which `threads` belong. `first[i]` is the first hardware thread of the core to which hardware
+/// thread `i` belongs.
 #[cfg(target_os = "linux")]
 fn distinct(threads: impl Iterator<Item = usize>, first: &[usize]) -> usize {
     let mut cores: Vec<usize> = threads.map(|thread| first.get(thread).copied().unwrap_or(thread)).collect();

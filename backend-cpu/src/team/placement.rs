@@ -1,10 +1,11 @@
 //! Choice of the core on which a sleeping thread wakes up.
 //!
-//! Linux looks for an idle core for a woken thread, but skips cores whose virtual CPU is descheduled. If Linux finds no core, it
-//! queues the thread on its waker's core, where the thread waits milliseconds for the load balancer. Therefore the waker's core is
-//! removed from the sleeping thread's affinity mask until the thread has finished its job. The thread itself removes the core of
-//! its last waker before it sleeps, because a waker that changed the masks of many threads would start the last of them late.
-//! A waker that runs on another core than the last waker removes its own core from the mask.
+//! Linux looks for an idle core for a woken thread, but skips cores whose virtual CPU is descheduled. If Linux finds no idle core,
+//! it queues the woken thread on the waker's core, where the thread waits milliseconds for the load balancer. The waker's core is
+//! removed from the sleeping thread's affinity mask until the thread has finished its job, so that Linux cannot queue the thread on
+//! the waker's core. The thread itself removes the core of its last waker before it sleeps, because a waker that first changed the
+//! masks of many threads would wake the last of these threads late. A waker that runs on another core than the last waker removes
+//! its own core from the mask of the thread that it wakes.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{Mask, Placement, own_core};
@@ -25,8 +26,8 @@ mod linux {
     /// Restricts the cores on which one thread of the team may wake up.
     #[derive(Debug, Default)]
     pub(crate) struct Placement {
-        /// Id of the thread while other threads may change its affinity mask, else 0. Other threads may change the mask from the
-        /// start of the thread, and from just before each sleep, until the thread takes a job.
+        /// Id of the thread while other threads may change its affinity mask, else 0. The thread permits changes of its mask when
+        /// it begins and before each sleep, and forbids them when it takes a job.
         sleeper: AtomicI32,
         /// Number of the core on which the thread's last waker ran, plus 1; 0 before the first job.
         last_waker: AtomicUsize,
@@ -36,9 +37,10 @@ mod linux {
     /// The two affinity masks of a sleeping thread.
     #[derive(Debug, PartialEq)]
     struct Masks {
-        /// The mask to restore after the job: the thread's own, or that of the job's caller if a waker has set the masks.
+        /// The affinity mask to restore after the job: the thread's own mask, or the mask of the job's caller if a waker has set
+        /// both masks.
         whole: CpuSet,
-        /// The mask without the waker's core, which is in effect until the thread restores `whole`.
+        /// The affinity mask `whole` without the waker's core. The thread has this mask until it restores `whole`.
         temporary: CpuSet,
     }
 
@@ -59,7 +61,8 @@ mod linux {
             self.masks.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Permits other threads to change this thread's mask. The thread calls this function when it begins and before each sleep.
+        /// Permits other threads to change this thread's affinity mask. The thread calls `register` when it begins and before each
+        /// sleep.
         pub fn register(&self) {
             let (own, last_waker) = (gettid(), self.last_waker.load(Ordering::Relaxed));
             let mut masks = self.masks();
@@ -77,8 +80,9 @@ mod linux {
             self.sleeper.load(Ordering::Relaxed) != 0
         }
 
-        /// The waker calls this function before it wakes the thread. `core` is the waker's core. `callers` is the mask of the job's
-        /// caller, because the waker's own mask may be temporary.
+        /// Removes `core`, the core of the waker, from the affinity mask of the sleeping thread. The waker calls this function
+        /// before it wakes the thread. `callers` is the affinity mask of the job's caller, which is passed because the waker's own
+        /// mask may be temporary.
         pub fn exclude(&self, core: usize, callers: &Mask) {
             self.last_waker.store(core + 1, Ordering::Relaxed);
             let Some(sleeper) = Pid::from_raw(self.sleeper.load(Ordering::Acquire)) else { return };
@@ -87,24 +91,25 @@ mod linux {
             }
         }
 
-        /// The mask to be restored; `None` if the mask was not changed.
+        /// The affinity mask that `restore` sets; `None` if the mask of the thread was not changed.
         #[cfg(test)]
         pub fn whole(&self) -> Option<CpuSet> {
             self.masks().as_ref().map(|masks| masks.whole)
         }
 
-        /// The thread calls this function after it has woken up.
+        /// Forbids other threads to change this thread's affinity mask. The thread calls `awake` after it has woken up.
         pub fn awake(&self) {
             self.sleeper.store(0, Ordering::Relaxed);
         }
 
-        /// Restores the mask of the thread. The thread calls this function after its job.
+        /// Restores the affinity mask of the calling thread after its job.
         pub fn restore(&self) {
             let masks = self.masks().take();
             if let Some(Masks { whole, temporary }) = masks
                 && sched_getaffinity(None).is_ok_and(|now| now == temporary)
             {
-                // no other code has changed the mask; the system itself enforces the limit of a control group that has shrunk
+                // no other code has changed the affinity mask; if the control group of the process has lost cores, the system
+                // removes them from `whole`
                 let _ = sched_setaffinity(None, &whole);
             }
         }
@@ -138,7 +143,7 @@ mod other {
         0
     }
 
-    /// Does nothing, because other systems have no affinity interface or need no restriction.
+    /// Does nothing, because systems other than Linux have no interface for affinity masks or need no restriction.
     #[derive(Debug, Default)]
     pub(crate) struct Placement;
 
@@ -180,7 +185,7 @@ mod tests {
             placement.register();
             assert_eq!((cores().count(), cores().is_set(core)), (reduced(&before), before.count() == 1));
             placement.register();
-            // a waker on another core excludes its core
+            // a waker that runs on another core than the last waker excludes its own core
             let other = (0..CpuSet::MAX_CPU).rfind(|&core| before.is_set(core)).unwrap();
             placement.exclude(other, &mask);
             // the mask to be restored is the caller's mask, not the temporary mask of the waker
@@ -200,7 +205,7 @@ mod tests {
         assert_eq!(cores(), before);
     }
 
-    /// A mask that other code sets during the job is not overwritten when the job ends.
+    /// An affinity mask that other code sets during the job is not overwritten when the job ends.
     #[test]
     fn another_mask_that_is_set_meanwhile_stays() {
         let (placement, before) = (Placement::default(), cores());

@@ -11,7 +11,7 @@ fn members_work_at_the_same_time_and_threads_are_kept() {
         team.run(members, &|member| {
             sum.fetch_add(member.index + 1, Ordering::Relaxed);
             member.wait_for_all(|| count.store(sum.load(Ordering::Relaxed), Ordering::Relaxed));
-            // no member continues before the last member has arrived
+            // no member passes the barrier before the last member has arrived
             assert_eq!(count.load(Ordering::Relaxed), member.count() * (member.count() + 1) / 2);
         });
         let members = members.min(4);
@@ -35,8 +35,8 @@ fn every_piece_is_taken_once_in_each_round() {
     });
 }
 
-/// When a job returns, every piece is done, even if some members start too late. A member that starts too late is free for the
-/// next job.
+/// When `run_in_time` returns, every piece of work is done, even if some members start too late. A member that starts too late is
+/// free for the next job.
 #[test]
 fn a_job_does_not_wait_for_those_who_come_too_late() {
     let team = Team::new(3);
@@ -156,8 +156,9 @@ fn a_job_of_any_number_of_members_is_done_when_it_returns() {
     }
 }
 
-/// The caller wakes some threads with masks that lack the caller's core, and these threads wake others. All threads must get the
-/// whole mask of the caller back. A failure is visible only with three cores or more; [`super::placement`] tests two cores.
+/// The caller wakes some threads with masks that lack the caller's core, and these threads wake further threads of the team. All
+/// threads must get the whole mask of the caller back. This test can fail only on three cores or more; the tests in
+/// [`super::placement`] can fail on two cores.
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_of_a_large_team_have_all_cores_of_the_caller() {

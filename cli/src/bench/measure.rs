@@ -1,4 +1,4 @@
-//! Repeated timings of our routine and the peer's in turn.
+//! Times a routine of Lapidary and the same routine of a peer library in turn.
 
 use std::time::Instant;
 
@@ -26,18 +26,18 @@ impl Samples {
         sorted
     }
 
-    /// The median: the middle value, or the mean of the two middle values.
+    /// The median of the times: the middle value, or the mean of the two middle values.
     pub fn median(&self) -> f64 {
         let (sorted, n) = (self.sorted(), self.seconds.len());
         (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
     }
 
-    /// The shortest time in seconds.
+    /// The shortest of the times, in seconds.
     pub fn min(&self) -> f64 {
         self.sorted()[0]
     }
 
-    /// The longest time in seconds.
+    /// The longest of the times, in seconds.
     pub fn max(&self) -> f64 {
         self.sorted()[self.seconds.len() - 1]
     }
@@ -57,41 +57,41 @@ impl Samples {
     }
 }
 
-/// Timings and checks of one routine on one set of operands.
+/// Timings and checks of one call by Lapidary and by a peer library.
 pub struct Measured {
-    /// Our timings, and the check of our result.
+    /// Timings of Lapidary, and the check of its result.
     pub ours: (Samples, Check),
-    /// The peer's timings, and the check of its result.
+    /// Timings of the peer library, and the check of its result.
     pub peer: Option<(Samples, Check)>,
-    /// Trace of our devices in the last repetition. Empty if the machine is not traced.
+    /// Trace of the machine in the last repetition. The trace is empty if the machine is not traced.
     pub events: Vec<TraceEvent>,
-    /// Number of timed calls, ours and the peer's, before which the threads of this process did not become idle.
+    /// Number of timed calls, by Lapidary and by the peer library, before which the threads of this process did not become idle.
     pub unrested: usize,
 }
 
 impl Measured {
-    /// The peer's median time divided by ours. A ratio above 1 means that our routine is faster.
+    /// The peer library's median time divided by Lapidary's. A ratio above 1 means that Lapidary is faster.
     pub fn speed_ratio(&self) -> Option<f64> {
         self.peer.as_ref().map(|(peer, _)| peer.median() / self.ours.0.median())
     }
 
-    /// Whether our result and the peer's passed their checks.
+    /// Whether the results of Lapidary and of the peer library passed their checks.
     pub fn passed(&self) -> bool {
         self.ours.1.passed() && self.peer.as_ref().is_none_or(|(_, check)| check.passed())
     }
 }
 
-/// The peer library beside which our routine is timed.
+/// The peer library that is timed in turn with Lapidary.
 struct Beside<'a, T: Scalar> {
-    /// Calls the peer's routine.
+    /// Calls the routine of the peer library.
     call: &'a dyn Fn(&mut Problem<'_, T>) -> Result<()>,
-    /// Waits until the threads of this process are idle. Returns false if the threads stay busy.
+    /// Waits until the threads of this process are idle. Returns false if they stay busy.
     rest: &'a dyn Fn() -> bool,
 }
 
-/// Runs our routine and the peer's once to warm up. Then runs our routine and the peer's `reps` times in alternation, so that a
-/// change of the clock rate affects both. The results of the first and the last run are checked. `progress` advances by one for
-/// each repetition.
+/// Calls the routine of Lapidary and that of the peer library once without timing. Then the function calls the two routines `reps`
+/// times in alternation, so that a change of the clock rate affects both libraries. The function checks the results of the untimed
+/// calls and of the last calls. `progress` advances by one for each repetition.
 pub fn measure<T: Scalar>(
     problem: &mut Problem<'_, T>,
     peer: Option<&Peer<T>>,
@@ -143,15 +143,15 @@ fn take_turns<T: Scalar>(
     Ok(Measured { ours: (samples(ours), check), peer, events, unrested })
 }
 
-/// Restores the operands before a timed call. With a peer, the function also waits until the threads of this process are idle,
-/// because the threads of a BLAS spin for tens of milliseconds after a call. Returns 1 if the threads did not become idle, else
-/// 0.
+/// Restores the operands before a timed call. With a peer library, the function also waits until the threads of this process are
+/// idle, because the threads of a BLAS spin for tens of milliseconds after a call. Returns 1 if the threads did not become idle,
+/// else 0.
 fn prepare<T: Scalar>(problem: &mut Problem<'_, T>, beside: Option<&Beside<'_, T>>) -> Result<usize> {
     problem.reset()?;
     Ok(beside.map_or(0, |peer| usize::from(!(peer.rest)())))
 }
 
-/// Seconds that `run` takes.
+/// Measures the seconds that `run` takes.
 fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     run()?;
@@ -188,8 +188,8 @@ mod tests {
         let beside = Beside { call: &call, rest: &rest };
         let measured = take_turns(&mut problem, Some(&beside), &machine, 2, &Progress::new(3)).unwrap();
         assert!(measured.passed() && measured.unrested == 4);
-        // Each repetition logs the wait before our call, the wait before the peer's call, and the peer's call. Our call is not
-        // logged.
+        // In each repetition the log contains the wait before Lapidary's call (r), the wait before the peer library's call (r), and
+        // that call (p). Lapidary's call is not logged.
         assert_eq!(*log.borrow(), "prrprrp");
         log.take();
         assert_eq!(take_turns(&mut problem, None, &machine, 2, &Progress::new(3)).unwrap().unrested, 0);

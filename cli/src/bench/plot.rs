@@ -10,13 +10,13 @@ use crate::failure::{Failure, Result};
 pub struct Curve {
     /// Name of the curve in the legend.
     pub name: String,
-    /// Points of the curve, by increasing size.
+    /// Points of the curve, sorted by size.
     pub points: Vec<(f64, f64)>,
 }
 
 const COLORS: [RGBColor; 2] = [RGBColor(0, 90, 160), RGBColor(200, 80, 0)];
 
-/// The curves as the text of an SVG file.
+/// Draws the curves. Returns the text of an SVG file.
 pub fn svg(title: &str, axis: &str, curves: &[Curve]) -> Result<String> {
     let mut text = String::new();
     draw(&mut text, title, axis, curves).map_err(|e| Failure::check(format!("cannot plot: {e}")))?;

@@ -1,4 +1,4 @@
-//! The operands of one timed call, with functions that run the call and check its result.
+//! The operands of one timed call, and functions that run the call and check its result.
 
 use lapidary::core::Routine;
 use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Scalar, Trsm};
@@ -14,30 +14,30 @@ use crate::shape::Shape;
 pub struct Check {
     /// Name of the bound of `docs/numerics.md` that was checked.
     pub what: &'static str,
-    /// The residual, in the units of the bound.
+    /// The residual that the check computed, in the units of the bound.
     pub ratio: f64,
     /// The largest accepted residual.
     pub threshold: f64,
 }
 
 impl Check {
-    /// Whether the result is right. A residual of NaN is not accepted.
+    /// Whether the residual is accepted. A residual of NaN is not accepted.
     pub fn passed(&self) -> bool {
         self.ratio <= self.threshold
     }
 
-    /// The worse of the two checks.
+    /// The worse one of two checks.
     pub fn worse(self, other: Check) -> Check {
-        // No comparison with NaN is true, so a check that did not pass is taken first.
+        // Every comparison with NaN is false, so the function first tests whether `self` did not pass.
         let is_worst = !self.passed() || other.ratio <= self.ratio;
         if is_worst { self } else { other }
     }
 }
 
-/// Value of a pivot or of `info` that no routine has written.
+/// Value of a pivot or of `info` before a call. No routine writes this value.
 pub const UNSET: i32 = i32::MIN / 2;
 
-/// Matrices and pivots of a call, under their names in BLAS and LAPACK.
+/// Matrices and pivots of a call, named as in BLAS and LAPACK.
 #[derive(Clone)]
 pub struct Operands<T> {
     /// The matrix A, or its LU factors.
@@ -52,7 +52,7 @@ pub struct Operands<T> {
     pub info: i32,
 }
 
-/// The operands of a run in device memory.
+/// The operands of a call in device memory.
 struct Resident<T: Scalar> {
     a: DeviceMatrix<T>,
     b: DeviceMatrix<T>,
@@ -76,18 +76,18 @@ impl<T: Scalar> Resident<T> {
 pub struct Problem<'m, T: Scalar> {
     shape: Shape,
     machine: &'m Machine,
-    /// The operands as they are before each run.
+    /// The operands as they are before each call.
     inputs: Operands<T>,
-    /// For getrs: the matrix whose factors are in `inputs.a`.
+    /// For getrs: the matrix A whose factors are in `inputs.a`.
     factored: Option<Dense<T>>,
-    /// The operands of the current run.
+    /// The operands of the current call, which the call overwrites.
     work: Operands<T>,
-    /// Our operands in device memory, if the run uses resident matrices.
+    /// The operands in device memory, if the call uses resident matrices.
     resident: Option<Resident<T>>,
 }
 
 impl<'m, T: Scalar> Problem<'m, T> {
-    /// A call with random operands. Equal seeds give equal operands.
+    /// Creates a call with random operands. Equal seeds give equal operands.
     pub fn new(shape: Shape, seed: u64, machine: &'m Machine, resident: bool) -> Result<Self> {
         let mut inputs = operands(&shape, seed)?;
         let mut factored = None;
@@ -108,7 +108,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         &self.shape
     }
 
-    /// Restores the operands for the next run.
+    /// Restores the operands for the next call.
     pub fn reset(&mut self) -> Result<()> {
         prepare(&self.shape, &self.inputs, &mut self.work);
         if self.resident.take().is_some() {
@@ -117,7 +117,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         Ok(())
     }
 
-    /// Runs our routine once.
+    /// Calls the routine of Lapidary once.
     pub fn ours(&mut self) -> Result<()> {
         let (machine, Triangle { side, uplo, op, diag }) = (self.machine, self.shape.a);
         let Operands { a, b, c, ipiv, info } = &mut self.work;
@@ -137,7 +137,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         Ok(())
     }
 
-    /// Compares the result of our last run with its bound.
+    /// Checks the result of the last call of Lapidary.
     pub fn check_ours(&mut self) -> Result<Check> {
         if let Some(resident) = &self.resident {
             resident.download(&mut self.work)?;
@@ -145,7 +145,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         Ok(self.check())
     }
 
-    /// Runs the peer's routine once.
+    /// Calls the routine of the peer library once.
     pub fn peer(&mut self, peer: &Peer<T>) -> Result<()> {
         guard_exit(|| match self.shape.routine {
             Routine::Gemm => peer.gemm(&self.shape, &mut self.work),
@@ -157,7 +157,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         })
     }
 
-    /// Compares the result in `work` with its bound.
+    /// Checks the result in `work` against the bound of the routine.
     pub fn check(&self) -> Check {
         let (shape, inputs, work) = (&self.shape, &self.inputs, &self.work);
         match shape.routine {
@@ -189,13 +189,13 @@ impl<'m, T: Scalar> Problem<'m, T> {
         }
     }
 
-    /// Fails the check if the routine did not return `info` = 0.
+    /// Makes the check fail if the routine did not return `info` = 0.
     fn ended(&self, check: Check) -> Check {
         if self.work.info == 0 { check } else { Check { ratio: f64::INFINITY, ..check } }
     }
 }
 
-/// The shapes of A, B and C. A matrix that the routine does not use is 1×1, since some devices cannot hold an empty matrix.
+/// The shapes of A, B and C. A matrix that the routine does not use is 1×1, since some devices cannot allocate an empty matrix.
 fn shapes(shape: &Shape) -> [(usize, usize); 3] {
     let Shape { m, n, k, nrhs, .. } = *shape;
     let unused = (1, 1);
@@ -207,15 +207,15 @@ fn shapes(shape: &Shape) -> [(usize, usize); 3] {
     }
 }
 
-/// The shapes of all matrices that a [`Problem`] keeps in host memory. With `resident`, a device that works in host memory
-/// keeps a further copy of each operand in host memory.
+/// The shapes of all matrices that a [`Problem`] keeps in host memory. With `resident`, a device that works in host memory needs
+/// host memory for one more copy of each operand.
 pub fn held(shape: &Shape, resident: bool) -> Vec<(usize, usize)> {
     let operands = shapes(shape);
     let factored = (shape.routine == Routine::Getrs).then_some(operands[0]);
     operands.repeat(if resident { 3 } else { 2 }).into_iter().chain(factored).collect()
 }
 
-/// Random matrices in the shapes that the routine requires.
+/// Draws random matrices of the shapes that the routine requires.
 fn operands<T: Scalar>(shape: &Shape, seed: u64) -> Result<Operands<T>> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let [a, b, c] = shapes(shape);
@@ -223,8 +223,8 @@ fn operands<T: Scalar>(shape: &Shape, seed: u64) -> Result<Operands<T>> {
     Ok(Operands { a: random(a)?, b: random(b)?, c: Dense::zeros(c.0, c.1)?, ipiv: vec![0; a.0.min(a.1)], info: 0 })
 }
 
-/// Restores in `work` the operands that a run overwrites. Outputs are filled with invalid values, so that a run which writes
-/// nothing fails its check.
+/// Restores in `work` the operands that a call overwrites. The function fills outputs with invalid values, so that a call which
+/// writes nothing fails its check.
 fn prepare<T: Scalar>(shape: &Shape, inputs: &Operands<T>, work: &mut Operands<T>) {
     let restore = |to: &mut Dense<T>, from: &Dense<T>| to.data_mut().copy_from_slice(from.data());
     match shape.routine {
@@ -254,7 +254,7 @@ fn factor<T: Scalar>(operands: &mut Operands<T>, machine: &Machine) -> Result<De
     Ok(a)
 }
 
-/// Draws pivots as a factorisation may choose them: row i is exchanged with itself or a row below.
+/// Draws pivots that a factorisation could choose: row i is exchanged with itself or with a row below it.
 fn draw_pivots<T: Scalar>(operands: &mut Operands<T>, seed: u64) {
     let (mut rng, m) = (fastrand::Rng::with_seed(seed), operands.a.rows());
     for (i, pivot) in operands.ipiv.iter_mut().enumerate() {
@@ -262,8 +262,8 @@ fn draw_pivots<T: Scalar>(operands: &mut Operands<T>, seed: u64) {
     }
 }
 
-/// Makes a random triangular matrix well conditioned by small entries off the diagonal. With large entries the condition number
-/// grows exponentially with the order.
+/// Makes a random triangular matrix well conditioned: the function divides the elements off the diagonal by the order. Without this
+/// division the condition number would grow exponentially with the order.
 fn make_well_conditioned<T: Scalar>(a: &mut Dense<T>, diag: Diag) {
     let n = a.rows().max(1) as f64;
     let on_diagonal = |value: f64| if diag == Diag::Unit { value } else { 1.5 + value };

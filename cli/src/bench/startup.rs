@@ -1,7 +1,7 @@
 //! `lapidary bench startup`: measures the stages of the first call on a device.
 //!
-//! Each measurement runs in a new process of this program, because a process keeps the drivers that it has loaded and the
-//! kernels that it has compiled.
+//! Each measurement runs in a new process of this program, because later calls in the same process would use the loaded drivers and
+//! the compiled kernels.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,13 +34,13 @@ pub struct Args {
     here: bool,
 }
 
-/// The stages that a backend measures: the name and the seconds of each.
+/// The stages that a backend measures, each with its name and its seconds.
 type Measured = Vec<(&'static str, f64)>;
 
-/// The stages of a start: the name and the seconds of each.
+/// The stages of a start, each with its name and its seconds.
 type Stages = Vec<(String, f64)>;
 
-/// Measures a start without caches and one with caches, prints a table, and writes the requested files.
+/// Measures a start with empty caches and a start with filled caches, prints a table, and writes the requested files.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
     args.plot.iter().try_for_each(|path| check_picture(path))?;
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     let folder = tempfile::tempdir().map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
-    // The first process finds empty caches. The second process finds the programs that the first one has stored.
+    // The first process starts with empty caches. The second process finds the programs that the first process has stored.
     let cold = measure(device, folder.path())?;
     let warm = measure(device, folder.path())?;
     out(&format!("first product on {device}"));
@@ -63,8 +63,8 @@ pub fn run(args: &Args) -> Result<()> {
     args.plot.iter().try_for_each(|path| draw(path, device, [("cold", &cold), ("warm", &warm)]))
 }
 
-/// The device from `--device`, else from `LAPIDARY_DEVICE`, else `opencl:0`. The name of a backend that has one device stands
-/// for this device.
+/// The device from `--device`, else from `LAPIDARY_DEVICE`, else `opencl:0`. If the user gives only the name of a backend, and the
+/// backend has one device, this device is measured.
 fn device(args: &Args) -> Result<String> {
     let device = match &args.device {
         Some(device) => device.parse::<Select>()?.to_string(),
@@ -80,7 +80,8 @@ fn device(args: &Args) -> Result<String> {
     Ok(if there == 1 { format!("{device}:0") } else { device })
 }
 
-/// The function that measures the start of a device. `by` is the option or the variable that names the device, for messages.
+/// Returns the function that measures the start of a device. `by` is the option or the variable that names the device, for error
+/// messages.
 fn startup(device: &str, by: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Result<Measured>> {
     let measured = device.split_once(':').and_then(|(kind, number)| match (kind, number.parse()) {
         ("opencl", Ok(index)) => Some((lapidary::opencl::startup as fn(_, _) -> _, index)),
@@ -92,7 +93,7 @@ fn startup(device: &str, by: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapid
     Ok(move |cache| startup(index, cache))
 }
 
-/// Measures the stages in a new process. Lapidary and the drivers keep their compiled programs below `folder`.
+/// Measures the stages in a new process. Lapidary and the drivers store their compiled programs in `folder`.
 fn measure(device: &str, folder: &Path) -> Result<Stages> {
     let program = std::env::current_exe().map_err(|error| Failure::check(format!("this program is not found: {error}")))?;
     let mut command = Command::new(program);
@@ -129,7 +130,7 @@ fn object(stages: &Stages) -> Value {
     stages.iter().chain([&all]).map(|(name, seconds)| (name.clone(), json!(seconds))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// Draws one row for each stage of each run. Equal stages have equal colours.
+/// Draws one row for each stage of each start. A stage has the same colour in both starts.
 fn draw(path: &Path, device: &str, runs: [(&str, &Stages); 2]) -> Result<()> {
     let mut rows = Vec::new();
     let mut bars = Vec::new();

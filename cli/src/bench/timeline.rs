@@ -14,7 +14,8 @@ const COLORS: [RGBColor; 6] = [
     RGBColor(180, 150, 0),
 ];
 
-/// The text of an SVG file with one bar for each event. Rows keep the order of `rows`. A bar has the colour of its queue.
+/// The text of an SVG file with one bar for each event. The rows of the picture have the order of `rows`, and a bar has the colour
+/// of its queue.
 pub fn svg(title: &str, rows: &[(String, String)], bars: &[(usize, Event)]) -> Result<String> {
     let mut text = String::new();
     draw(&mut text, title, rows, bars).map_err(|e| Failure::check(format!("cannot draw: {e}")))?;
@@ -43,7 +44,7 @@ fn draw(
         let first = kinds.iter().position(|kind| *kind == kinds[row]).unwrap_or(0);
         COLORS[first % COLORS.len()]
     };
-    // The first row is drawn at the top.
+    // The first of `rows` is drawn at the top of the picture.
     let place = |row: usize| count - row as f64;
     chart.draw_series(bars.iter().map(|(row, event)| {
         let (top, bottom) = ((event.start * 1e3, place(*row) - 0.15), (event.end * 1e3, place(*row) - 0.85));

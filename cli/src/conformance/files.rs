@@ -1,4 +1,4 @@
-//! Conformance reports in files: functions that write, read and compare them.
+//! Functions that read, write and compare conformance reports in files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::report::out;
 
-/// Reads a report from a file. `asked` is the option that names the file, for error messages.
+/// Reads a report from a file. `asked` is the option that names the file, which an error message mentions.
 pub fn read(path: &Path, asked: &str) -> Result<Report> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
     let wanted = |error| format!("{error}; {asked} takes a file that `lapidary conformance --json` has written");
@@ -35,8 +35,8 @@ pub fn write_page(path: &Path, reports: &[Report]) -> Result<()> {
     atomic::write(path, |out| out.write_all(page.as_bytes()))
 }
 
-/// Compares reports: prints their verdicts and writes them on one HTML page. A failed subject in a report is no failure of this
-/// command.
+/// Compares reports: prints their verdicts and writes them on one HTML page. The command succeeds even if a report says that its
+/// subject failed.
 pub fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
     let output = page.map(Path::to_path_buf);
     for input in files {

@@ -10,7 +10,7 @@ use lapidary_conformance::{Subject, routines_of};
 use super::message::Message;
 use crate::options::remember_programs;
 
-/// A machine, with the selection and the settings with which it was opened.
+/// A machine as a subject, with the selection and the settings with which it was opened.
 pub struct Graded {
     machine: Machine,
     select: Select,
@@ -64,7 +64,7 @@ impl Subject for Graded {
     }
 
     fn devices_used(&self) -> Option<usize> {
-        // A call that runs on the caller's thread alone leaves no event in the trace.
+        // A call that runs only on the caller's thread leaves no event in the trace.
         let events = self.machine.take_trace();
         let computed = events.iter().filter(|event| event.lane.queue == Queue::Exec);
         Some(computed.map(|event| event.lane.device).collect::<BTreeSet<_>>().len())
@@ -73,7 +73,7 @@ impl Subject for Graded {
     routines_of!(machine, getrf_into);
 }
 
-/// The distinct texts in their order, joined by ` + `.
+/// The texts without repetitions, in their order, joined by ` + `.
 fn listed<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> String {
     let mut all: Vec<String> = Vec::new();
     texts.for_each(|text| {
@@ -84,7 +84,7 @@ fn listed<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> String {
     all.join(" + ")
 }
 
-/// The name and the version of a device's driver. `None` if the device has no driver.
+/// The name and the version of the driver of a device. `None` if the device has no driver.
 fn driver(name: &str) -> Option<String> {
     let (kind, index) = name.split_once(':')?;
     let index: usize = index.parse().ok()?;

@@ -1,8 +1,8 @@
-//! Messages between the worker process, which runs the trials, and the process that watches it.
+//! Messages between the worker process, which runs the trials, and the process that watches the worker process.
 //!
-//! The worker process writes messages to its standard output, each as JSON text in the framing of RFC 7464. The framing of RFC
-//! 7464 separates messages from text that a library prints. The worker process reads one [`Job`] from its standard input. When
-//! standard input closes, the watching process has ended.
+//! The worker process writes messages to its standard output, each as JSON text between the marks of RFC 7464, which separate a
+//! message from text that a library prints. The worker process reads one [`Job`] from its standard input. If standard input closes,
+//! the watching process has ended, and the worker process ends too.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Result};
 
-/// Byte that begins a message. A line feed ends the message.
+/// The byte that begins a message. A line feed ends each message.
 pub const MARK: u8 = 0x1e;
 
 /// A message from the worker process.
@@ -27,22 +27,22 @@ pub enum Message {
         /// Reason why the subject could not be opened.
         message: String,
     },
-    /// The named trial begins, or the measurement of the grades begins.
+    /// The trial with this name begins, or the measurement of the grades begins.
     Began(String),
-    /// A device is about to load or compile this program.
+    /// A device is about to load or compile the program with this name.
     Program(String),
     /// The trial that began last has ended with this report.
     Tried(Box<TrialReport>),
-    /// The grades are measured, which ends the job.
+    /// The measurement of the grades has ended with these grades, and so has the job of the worker process.
     Graded(Vec<Grade>),
 }
 
-/// The work that the worker process does.
+/// The work that the watching process gives to the worker process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Job {
     /// Names of the trials to run. The grades are measured after these trials.
     pub trials: Vec<String>,
-    /// Reports of trials that have already run. The grades use the figures of these trials too.
+    /// Reports of trials that ran before. The grades use the figures of these trials too.
     pub tried: Vec<TrialReport>,
 }
 
@@ -57,7 +57,7 @@ impl Message {
         }
     }
 
-    /// Splits a line into the text before a message and the message.
+    /// Splits a line of standard output into the text before a message and the message.
     pub fn read(line: &[u8]) -> (&[u8], Option<serde_json::Result<Message>>) {
         match line.iter().position(|&byte| byte == MARK) {
             None => (line, None),
@@ -66,11 +66,11 @@ impl Message {
     }
 }
 
-/// Ends the process at once. No exit handlers run, since a library whose call hangs may hang in them too. On Unix no core dump
-/// is written.
+/// Ends the process at once. No exit handlers run, since a library whose call hangs may hang in an exit handler too. On Unix the
+/// process leaves no core dump.
 fn end() -> ! {
     #[cfg(unix)]
-    // SAFETY: `_exit` may be called in any state of the process.
+    // SAFETY: `_exit` has no requirements, and may be called in any state of the process.
     unsafe {
         libc::_exit(1)
     }
@@ -78,17 +78,17 @@ fn end() -> ! {
     std::process::abort()
 }
 
-/// The source of the worker process's job.
+/// Receives the job of the worker process from standard input.
 pub struct JobReceiver(Receiver<String>);
 
 impl JobReceiver {
-    /// Starts a thread that reads standard input. When standard input closes, the thread ends the process: the watching process
-    /// has ended, and a call that hangs would keep this process alive.
+    /// Starts a thread that reads standard input. If standard input closes, the watching process has ended, and the thread ends
+    /// this process, which a hanging call would otherwise keep alive.
     pub fn listen() -> Self {
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
             let mut job = String::new();
-            // If the job is cut off, its JSON does not parse, and `JobReceiver::job` reports the error.
+            // If the text of the job is incomplete, it is no valid JSON, and `JobReceiver::job` returns the error.
             let _ = std::io::stdin().read_line(&mut job);
             let _ = sender.send(job);
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -97,7 +97,7 @@ impl JobReceiver {
         JobReceiver(receiver)
     }
 
-    /// Waits for the job from the watching process.
+    /// Waits until the watching process has sent the job.
     pub fn job(&self) -> Result<Job> {
         let text = self.0.recv().unwrap_or_default();
         serde_json::from_str(&text).map_err(|error| Failure::usage(format!("standard input holds no trials to run: {error}")))

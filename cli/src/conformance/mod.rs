@@ -1,5 +1,5 @@
-//! The parts of the command `conformance`: a machine as a subject, a process that runs the trials, a process that watches it,
-//! and reports in files.
+//! The parts of the command `conformance`: a machine as a subject, a worker process that runs the trials, a process that watches
+//! the worker process, and reports in files.
 
 pub mod files;
 mod graded;

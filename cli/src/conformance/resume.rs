@@ -11,7 +11,7 @@ use lapidary_conformance::{grader, grades};
 use super::files;
 use crate::failure::{Failure, Result};
 
-/// Hash of the executable file. The version alone does not change with each build of the program.
+/// Hash of the executable file. The version number is not enough, since different builds of the program can have the same version.
 pub fn build() -> String {
     let program = std::env::current_exe().and_then(std::fs::read);
     program.map_or_else(
@@ -24,9 +24,9 @@ pub fn build() -> String {
     )
 }
 
-/// The report of a run that was cut off, for this run to continue. `empty` is this run's report. If two runs were cut off in
-/// the same trial, the trial has failed, since a third run would be cut off too. If two runs were cut off while the grades were
-/// measured, the grades have failed.
+/// Returns the report of a run that was cut off, so that this run can continue it. `empty` is the report of this run. If two runs
+/// were cut off in the same trial, this trial counts as failed, since a third run would probably be cut off too. If two runs were
+/// cut off while the grades were measured, the grades count as failed.
 pub fn resume_report<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<Report> {
     let before = files::read(path, "--resume")?;
     let differences = differences(&before, &empty);
@@ -52,10 +52,11 @@ pub fn resume_report<S>(path: &Path, empty: Report, selected: &[Property<S>]) ->
     Ok(report)
 }
 
-/// Possible causes why runs were cut off in one trial, as a part of the message.
+/// Possible causes why two runs were cut off in one trial, as a part of the message.
 const CAUSES: &str = "it crashes, hangs or was stopped";
 
-/// Why a run cannot continue from this report. No run writes a trial twice, or a trial that it did not select.
+/// Why a run cannot continue from the report `before`. The report of a run contains no trial twice, and no trial that the run did
+/// not select.
 fn why_not_resumable<S>(before: &Report, selected: &[Property<S>]) -> Option<String> {
     let known: HashSet<String> = selected.iter().map(Property::full_name).chain([GRADES.to_owned()]).collect();
     let mut seen = HashSet::new();
@@ -65,7 +66,7 @@ fn why_not_resumable<S>(before: &Report, selected: &[Property<S>]) -> Option<Str
     twice.or_else(|| unknown().map(|name| format!("holds `{name}`, which is no trial of this run")))
 }
 
-/// The settings in which the report of an earlier run differs from that of this run.
+/// Names of the settings in which the report of an earlier run differs from the report of this run.
 fn differences(before: &Report, now: &Report) -> Vec<String> {
     let all = |report: &Report| {
         let Identity { name, device, driver, api, os } = report.subject.clone();

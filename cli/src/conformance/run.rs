@@ -33,13 +33,13 @@ pub struct Run<S> {
     pub json: Option<PathBuf>,
     /// Whether the run continues from the report in `json`.
     pub resume: bool,
-    /// Time limit for a trial, for opening the subject and for the grades.
+    /// Time limit for each trial, for opening the subject, and for the measurement of the grades.
     pub limit: Duration,
 }
 
 impl<S> Run<S> {
-    /// Runs all trials. If a trial ends its worker process, the trial has failed, and a new process continues with the next
-    /// trial.
+    /// Runs all trials. If a trial ends its worker process, this trial counts as failed, and a new worker process continues with
+    /// the next trial.
     pub fn tried(&self) -> Result<Report> {
         let mut worker = Worker::start(self.limit)?;
         let mut report = self.begun(self.opened(&mut worker)?)?;
@@ -52,7 +52,7 @@ impl<S> Run<S> {
             if trials.is_empty() && !report.grades.is_empty() {
                 return Ok(report);
             }
-            // The grades in a report that is resumed cover only the trials of that report.
+            // The grades in a report that is resumed cover only the trials that the report contained.
             report.grades.clear();
             worker.give(&Job { trials, tried: report.trials.clone() });
             if let Some(ended) = self.follow(&mut worker, &mut report, &progress)? {
@@ -80,7 +80,7 @@ impl<S> Run<S> {
         }
     }
 
-    /// An empty report, or the report of an earlier run that this run continues.
+    /// Returns an empty report, or the report of an earlier run that this run continues.
     fn begun(&self, subject: Identity) -> Result<Report> {
         let empty = Report {
             format: FORMAT,
@@ -108,8 +108,8 @@ impl<S> Run<S> {
         names.filter(|name| report.trials.iter().all(|trial| trial.name != *name)).collect()
     }
 
-    /// Takes the messages of the worker process into the report. Returns when the grades are measured, or when the process has
-    /// ended.
+    /// Adds the messages of the worker process to the report. Returns when the grades have been measured, or when the worker
+    /// process has ended.
     fn follow(&self, worker: &mut Worker, report: &mut Report, progress: &Progress) -> Result<Option<Ended>> {
         loop {
             match worker.next() {
@@ -133,8 +133,8 @@ impl<S> Run<S> {
         }
     }
 
-    /// Records in the report which trial ended the worker process: the trial that had begun, else the next trial. If no trial
-    /// is left, the measurement of the grades ended the process.
+    /// Records in the report which trial ended the worker process: the trial that had begun, or else the next trial. If all trials
+    /// have ended, the measurement of the grades ended the process.
     fn record_end(&self, report: &mut Report, ended: &Ended, progress: &Progress) {
         let begun = report.begun.clone().or_else(|| self.pending(report).into_iter().next());
         match self.selected.iter().find(|property| begun == Some(property.full_name())) {
@@ -147,13 +147,14 @@ impl<S> Run<S> {
         }
     }
 
-    /// Writes the report to its file after a step. A report for standard output is written once, at the end of the run.
+    /// Writes the report to its file after a step. If the report goes to standard output, it is written only once, at the end of
+    /// the run.
     fn save(&self, report: &Report) -> Result<()> {
         self.json.iter().filter(|path| !atomic::is_stdout(path)).try_for_each(|path| files::write(path, report))
     }
 }
 
-/// Adds the report of a trial and prints its lines.
+/// Adds the report of a trial to the report of the run, and prints the lines of the trial.
 fn take(report: &mut Report, trial: TrialReport, progress: &Progress) {
     verdicts::lines(report, &trial).iter().for_each(|line| progress.println(line));
     report.trials.push(trial);

@@ -1,30 +1,31 @@
-//! Keeps the last lines that a process wrote to standard error before it ended.
+//! Keeps the last line that a process wrote to standard error before it ended.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bytes of memory that every computer is assumed to have. The refusal of a larger request does not show a lack of memory.
+/// Number of bytes that every computer is assumed to have. If the system refuses a request for more bytes, the refusal does not
+/// show a lack of memory.
 const MODEST: u64 = 1 << 30;
 
-/// Number of characters of the last line that are kept.
+/// Maximum number of characters of the last line that are kept.
 const LETTERS: usize = 200;
 
-/// The end of the text that a process has written to standard error so far.
+/// The end of the text that a process has written to its standard error until now.
 #[derive(Clone, Debug, Default)]
 pub struct StderrTail {
-    /// The last line of standard error that is not empty.
+    /// The last line of the process's standard error that is not empty.
     line: String,
-    /// Number of bytes that a Rust program requested and the system refused.
+    /// Number of bytes of an allocation that failed in a Rust program, if there was one.
     refused: Option<u64>,
     /// Whether the process has closed its standard error.
     complete: bool,
 }
 
 impl StderrTail {
-    /// The last text of a process that has ended. Waits at most half a second for the end of the process's standard error,
-    /// since another process may hold this stream open.
+    /// The end of the standard error of a process that has ended. The function waits at most half a second until standard error is
+    /// closed, since another process may hold it open.
     pub fn of(shared: &Arc<Mutex<Self>>) -> Self {
         for _ in 0..50 {
             if lock(shared, |words| words.complete) {
@@ -40,7 +41,7 @@ impl StderrTail {
         Some(self.line.as_str()).filter(|line| !line.is_empty())
     }
 
-    /// Why the process ended, if it ended for lack of memory.
+    /// The message about the lack of memory, if the process ended because the system refused it memory.
     pub fn lacks_memory(&self, status: ExitStatus) -> Option<String> {
         let refused = self.refused.filter(|&bytes| bytes <= MODEST && !status.success())?;
         Some(format!("too little memory: the system refused the process {} KiB", refused.div_ceil(1 << 10)))
@@ -48,7 +49,7 @@ impl StderrTail {
 
     fn record_line(&mut self, line: &str) {
         let line = line.trim();
-        // A Rust program prints this line before it ends because an allocation failed.
+        // A Rust program prints this line before it ends because of a failed allocation.
         let refused = line.strip_prefix("memory allocation of ").and_then(|rest| rest.strip_suffix(" bytes failed"));
         self.refused = self.refused.or(refused.and_then(|bytes| bytes.parse().ok()));
         if !line.is_empty() {
@@ -57,7 +58,7 @@ impl StderrTail {
     }
 }
 
-/// Copies the standard error of a process to ours, and stores its last line in `heard`.
+/// Copies the standard error of a process to that of this process, and stores its last line in `heard`.
 pub fn relay(stderr: impl Read, heard: &Arc<Mutex<StderrTail>>) {
     let (mut lines, mut line) = (BufReader::new(stderr), Vec::new());
     while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {

@@ -1,4 +1,4 @@
-//! Prints the outcome of a run: a line for each trial, the grades and the overall verdict.
+//! Prints the outcome of a run of the suite: a line for each trial, the grades and the overall verdict.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,11 +10,12 @@ use super::files;
 use crate::failure::{Failure, Result};
 use crate::report::{counted, out, seconds};
 
-/// The lines that are printed for a trial: its verdict, and instructions to reproduce a failure.
+/// The lines that are printed for a trial: its verdict, and the way to reproduce a failure.
 pub fn lines(report: &Report, trial: &TrialReport) -> Vec<String> {
     let TrialReport { name, verdict, why, .. } = trial;
     if *verdict == Verdict::Skipped {
-        // Skipped trials are counted at the end of the run, since a missing precision skips many of them.
+        // The program counts skipped trials at the end of the run and prints no lines for them, since a missing precision skips
+        // many trials.
         return Vec::new();
     }
     let worst = trial.figures.iter().map(Figure::used).fold(0.0, f64::max);
@@ -28,7 +29,7 @@ pub fn lines(report: &Report, trial: &TrialReport) -> Vec<String> {
     if let (true, Some(failure)) = (verdict.is_bad(), &trial.failure) {
         lines.push(format!("  {failure}"));
         lines.push(format!("  again: {}", report.command(Some(name))));
-        // Some cases, such as those of transfers, cannot be written to a case file.
+        // Some cases, such as the cases of transfers, cannot be written to a case file.
         if failure.case.parse::<Pinned>().is_ok() {
             lines.push("  pin it: put the text in brackets into conformance/cases/NAME.case".to_owned());
         }
@@ -36,7 +37,7 @@ pub fn lines(report: &Report, trial: &TrialReport) -> Vec<String> {
     lines
 }
 
-/// Number of trials that were skipped for each reason.
+/// Number of skipped trials for each reason.
 fn skipped(report: &Report) -> BTreeMap<&str, usize> {
     let mut reasons = BTreeMap::new();
     let skipped = report.trials.iter().filter(|trial| trial.verdict == Verdict::Skipped);
@@ -44,7 +45,7 @@ fn skipped(report: &Report) -> BTreeMap<&str, usize> {
     reasons
 }
 
-/// Prints the grades, writes the HTML page, and returns the overall verdict.
+/// Prints the grades, writes the HTML page, and returns the overall verdict of the run.
 pub fn conclude(page: Option<&Path>, report: &Report) -> Result<()> {
     skipped(report).iter().for_each(|(why, count)| out(&format!("{} skipped: {why}", counted(*count, "trial"))));
     let (exact, grades): (Vec<&Grade>, Vec<&Grade>) = report.grades.iter().partition(|grade| grade.verdict == EXACT);
@@ -69,7 +70,7 @@ pub fn conclude(page: Option<&Path>, report: &Report) -> Result<()> {
         out(&format!("the process of the trials was lost in {}: {}", counted(unended.len(), "trial"), unended.join(", ")));
     }
     match report.passed() {
-        // If no trial applied, the subject is neither right nor wrong, so the exit status is that of wrong usage.
+        // If no trial applied to the subject, the subject is neither right nor wrong, so the exit status is that of wrong usage.
         _ if report.nothing_applied() => Err(Failure::usage("nothing applied: every trial that was asked for was skipped")),
         true => Ok(()),
         false => {

@@ -1,4 +1,4 @@
-//! Watches the worker process: receives its messages, learns how it ends, and ends it if it hangs.
+//! Watches the worker process: receives its messages, finds out how it ends, and ends it if it hangs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -10,32 +10,32 @@ use super::message::{Job, Message};
 use super::stderr_tail::StderrTail;
 use crate::failure::{Failure, Result};
 
-/// Interval at which a process that sends no message is checked. Silence is counted in these steps, so that a run which is
-/// suspended and later continued loses at most one step of its time limit.
+/// Interval at which a worker process that sends no message is checked. The time without a message is counted in these intervals,
+/// so that a run which is suspended and continued loses at most one interval of its time limit.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Longest time that a process may take to end after its last message.
+/// Longest time in which the worker process must end after its last message.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A message from the worker process, or its end.
+/// A message from the worker process, or the end of the worker process.
 pub enum Event {
     /// The worker process has sent this message.
     Said(Message),
-    /// The worker process has ended or was killed, and no message follows.
+    /// The worker process has ended or was killed, and sends no more messages.
     Ended(Ended),
 }
 
 /// How the worker process ended.
 pub struct Ended {
-    /// Description of the end, as the rest of a sentence that begins with the name of the trial.
+    /// Description of how the process ended. The description completes a sentence that begins with the name of the trial.
     pub how: String,
     /// Message about the lack of memory, if the system refused memory to the process.
     pub lacks_memory: Option<String>,
-    /// Seconds since the last message.
+    /// Seconds between the last message and the end of the process.
     pub seconds: f64,
 }
 
-/// A process of this program that runs trials.
+/// A worker process: a process of this program that runs trials.
 pub struct Worker {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -44,12 +44,12 @@ pub struct Worker {
     limit: Duration,
     /// Time of the last message.
     spoke: Instant,
-    /// The program that a device has loaded or compiled last since that message.
+    /// The program that a device has loaded or compiled last since the last message.
     program: Option<String>,
 }
 
 impl Worker {
-    /// Starts this program with the same arguments and `--here`. `limit` is the longest time between two messages.
+    /// Starts this program with the same arguments and `--here`. `limit` is the longest permitted time between two messages.
     pub fn start(limit: Duration) -> Result<Self> {
         let failed = |error| Failure::check(format!("cannot start a process for the trials: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
@@ -65,8 +65,8 @@ impl Worker {
         Ok(Worker { stdin: child.stdin.take(), child, messages, stderr_tail, limit, spoke: Instant::now(), program: None })
     }
 
-    /// Sends the process its job. If the process has ended, this function does nothing, and [`next`](Self::next) reports the
-    /// end.
+    /// Sends the job to the worker process. If the process has ended, this function does nothing, and [`next`](Self::next) reports
+    /// the end.
     pub fn give(&mut self, job: &Job) {
         let text = serde_json::to_string(job).expect("no map has keys that are no text") + "\n";
         if let Some(stdin) = &mut self.stdin {
@@ -74,12 +74,12 @@ impl Worker {
         }
     }
 
-    /// Waits for the next message. If none comes within the limit, the process is killed.
+    /// Waits for the next message. If no message comes within the time limit, the worker process is killed.
     pub fn next(&mut self) -> Event {
         let (mut waited, mut status) = (Duration::ZERO, None);
         loop {
             match self.messages.recv_timeout(STEP) {
-                // The time limit of the trial continues: this message begins no step of the run.
+                // The time limit of the trial continues, since the message `Program` begins no trial.
                 Ok(Message::Program(program)) => {
                     self.program = Some(program);
                     continue;
@@ -89,7 +89,7 @@ impl Worker {
                     return Event::Said(message);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Event::Ended(self.ended()),
-                // The worker process has ended, but a process that it started may hold the output stream open.
+                // The worker process has ended, but another process that it started may hold its standard output open.
                 Err(RecvTimeoutError::Timeout) if status.is_some() => return Event::Ended(self.ended()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -103,7 +103,7 @@ impl Worker {
         }
     }
 
-    /// Describes the end of a process that sends no more messages.
+    /// Describes how a process ended that sends no more messages.
     fn ended(&mut self) -> Ended {
         let Some(status) = self.wait() else {
             return self
@@ -137,8 +137,8 @@ impl Worker {
     }
 
     fn kill(&mut self) {
-        // `kill` fails if the process has already ended. A process that waits inside the operating system does not end and is
-        // abandoned.
+        // `kill` fails if the process has already ended. A process that waits inside the operating system cannot be killed, so that
+        // this loop gives up after `GRACE`.
         let _ = self.child.kill();
         let end = Instant::now() + GRACE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
@@ -158,8 +158,8 @@ impl Drop for Worker {
     }
 }
 
-/// Forwards messages to `sender` until a message cannot be parsed. Other text is copied to standard error, since the user may
-/// read results from standard output.
+/// Forwards messages to `sender` until a message cannot be parsed. Text outside messages is copied to standard error, since
+/// standard output may receive results.
 fn hear(stdout: impl Read, sender: &Sender<Message>) {
     let (mut lines, mut line) = (BufReader::new(stdout), Vec::new());
     while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {

@@ -1,4 +1,5 @@
-//! The worker process: runs the trials and reports each step, so that the watching process knows which trial ended it early.
+//! The worker process: runs the trials and reports each step, so that the watching process knows which trial was running if the
+//! worker process ends early.
 
 use lapidary_conformance::expectation;
 use lapidary_conformance::grades::grades;

@@ -1,4 +1,4 @@
-//! Writes files so that they appear complete or not at all. The name `-` stands for standard output.
+//! Writes files completely or not at all. The file name `-` stands for standard output.
 
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -13,7 +13,8 @@ pub fn is_stdout(path: &Path) -> bool {
     names.iter().any(|name| path == Path::new(name))
 }
 
-/// Fills a temporary file in the folder of `path` and renames it to `path`. If writing fails, an existing file stays as it was.
+/// Fills a temporary file in the folder of `path` and renames it to `path`. If writing fails, an existing file at `path` stays
+/// unchanged.
 pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
     if is_stdout(path) {
         report::to_stdout(fill);
@@ -23,13 +24,13 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> std::io::Result<(
     let mut temporary = Temporary::new(folder(path)).map_err(fail)?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.file());
     let filled = fill(&mut out).and_then(|()| out.flush());
-    // The buffer is taken apart, since its destructor would try to write the rest again.
+    // The program takes the buffered writer apart, since its destructor would try to write the remaining bytes again.
     drop(out.into_parts());
     filled.and_then(|()| temporary.persist(path)).map_err(fail)
 }
 
-/// Checks before the work that [`write()`] can write `path`, so that the write does not fail after hours of work. If `path` is
-/// standard output, other text is no longer printed there.
+/// Checks whether [`write()`] can write `path`. The program calls this function before the work, so that the write does not fail
+/// after hours. If `path` is standard output, no other text is printed there after this call.
 pub fn check_folder(path: &Path) -> Result<()> {
     if is_stdout(path) {
         report::reserve_stdout();
@@ -38,11 +39,11 @@ pub fn check_folder(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Err(Failure::file(path, "is a folder, not a file to write"));
     }
-    // A rename would replace a device, a pipe or a link.
+    // A rename would replace a device, a pipe or a link by a regular file.
     match path.symlink_metadata() {
         Ok(there) if there.is_symlink() => return Err(Failure::file(path, "is a link; name the file that it leads to")),
         Ok(there) if !there.is_file() => return Err(Failure::file(path, "is a device, a pipe or the like; name a file")),
-        // The name may be too long, or the folder may not be accessible.
+        // The file name may be too long, or the folder may not be accessible.
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(Failure::file(path, error)),
         Ok(_) | Err(_) => {}
     }
@@ -50,12 +51,11 @@ pub fn check_folder(path: &Path) -> Result<()> {
     if !folder.is_dir() {
         return Err(Failure::file(path, format!("there is no folder {}", folder.display())));
     }
-    // A temporary file tests whether the folder is writable. The system creates this file without a name, or deletes it at
-    // once.
+    // A temporary file tests whether the folder is writable. The temporary file has no name, or is deleted at once.
     tempfile::tempfile_in(folder).map(drop).map_err(|error| Failure::write(path, error))
 }
 
-/// The folder in which a file is or will be.
+/// The folder that contains, or will contain, the file at `path`.
 pub fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,

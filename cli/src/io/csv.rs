@@ -1,7 +1,7 @@
-//! Reads and writes CSV files: one row a line and no header. A line that begins with `#` is a comment.
+//! Reads and writes CSV files, which have one line for each row and no header. A line that begins with `#` is a comment.
 //!
-//! The reader is our own, because the common CSV crate skips blank lines and takes a final comment without a newline for a row.
-//! In a column of numbers a blank line stands for a missing number.
+//! Lapidary has its own reader for this format: the common CSV crate skips blank lines, and treats a final comment without a
+//! newline as a row. In a column of numbers a blank line stands for a missing number.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::dense::Dense;
 use crate::failure::Result;
 use crate::memory;
 
-/// Reads the matrix from a file of `size` bytes, row-major. Fails if there is not enough memory for the matrix.
+/// Reads a row-major matrix from a file of `size` bytes. Fails if the host does not have enough memory for the matrix.
 pub fn read(path: &Path, input: impl BufRead, size: u64) -> Result<Dense<f64>> {
     let mut lines = Lines::new(input);
     let (mut data, mut rows, mut cols) = (Vec::new(), 0, 0);
@@ -46,7 +46,8 @@ pub fn read(path: &Path, input: impl BufRead, size: u64) -> Result<Dense<f64>> {
     Ok(Dense::from_vec(data, rows, cols, Layout::RowMajor))
 }
 
-/// Refuses a matrix that does not fit into memory, if all its rows are as long as the first one.
+/// Estimates the number of rows from the length of the first row. Fails if a matrix with so many rows exceeds the available host
+/// memory.
 fn check_memory(path: &Path, size: u64, row_bytes: usize, cols: usize) -> Result<()> {
     let rows = usize::try_from(size).unwrap_or(usize::MAX) / row_bytes;
     memory::check_matrices::<f64>(&format!("{}: the matrix of about {rows} rows, {cols} columns,", path.display()), &[(rows, cols)])
@@ -59,15 +60,15 @@ fn push_row(data: &mut Vec<f64>, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The field without the quotes around it.
+/// The text of a field without the quotes around it.
 fn unquoted(field: &str) -> &str {
     let field = field.trim();
     field.strip_prefix('"').and_then(|field| field.strip_suffix('"')).unwrap_or(field).trim()
 }
 
-/// Explains the likely reason why a row cannot be parsed. Empty if none is known.
+/// Explains the likely reason why a row cannot be parsed. The text is empty if no reason is known.
 fn likely_cause(text: &str, first: bool) -> &'static str {
-    // The field holds a number, even if that number is infinite, NaN or out of range.
+    // A field counts as a number even if this number is infinite, NaN or out of range.
     let is_number = |field: &str| unquoted(field).parse::<f64>().is_ok() || parse_number(unquoted(field)).is_ok();
     let is_header = text.contains(char::is_alphabetic) && !text.split(',').any(is_number);
     match text {
@@ -80,7 +81,7 @@ fn likely_cause(text: &str, first: bool) -> &'static str {
     }
 }
 
-/// Writes one row a line, with commas between the elements.
+/// Writes one line for each row, with commas between the elements.
 pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>) -> io::Result<()> {
     let view = matrix.view();
     for i in 0..matrix.rows() {
@@ -96,7 +97,7 @@ pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>) -> io::Result<()
 mod tests {
     use super::likely_cause;
 
-    /// If a row with NaN or infinity were taken for a header, the message would tell the user to remove a row of data.
+    /// A first row with NaN or infinity must not be called a header, since the message would tell the user to remove a row of data.
     #[test]
     fn a_first_row_with_a_number_that_is_not_finite_is_no_header() {
         assert!(likely_cause("x,y", true).contains("header"));

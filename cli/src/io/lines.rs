@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 pub struct Lines<R> {
     input: R,
     number: u64,
-    /// The line that was read last, without its line ending.
+    /// The line that [`Lines::advance`] read last, without its line ending.
     pub text: String,
 }
 
@@ -40,7 +40,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// A failure at the line that was read last.
+    /// A failure whose message names the line that was read last.
     pub fn fail(&self, path: &Path, message: impl std::fmt::Display) -> Failure {
         Failure::line(path, self.number.max(1), message)
     }

@@ -41,7 +41,7 @@ impl Format {
     }
 }
 
-/// Whether two paths lead to the same file. The file need not exist.
+/// Whether two paths name the same file, which need not exist.
 pub fn same_file(one: &Path, other: &Path) -> bool {
     let stdout = [one, other].map(atomic::is_stdout);
     if stdout.contains(&true) {
@@ -54,7 +54,7 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
     matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Refuses outputs if two of them name the same file.
+/// Fails if two of the output files are the same file.
 pub fn check_distinct(outputs: &[(&str, Option<&PathBuf>)]) -> Result<()> {
     for (at, (name, path)) in outputs.iter().enumerate() {
         let twin = outputs[..at].iter().find(|(_, other)| matches!((path, other), (Some(a), Some(b)) if same_file(a, b)));
@@ -65,17 +65,17 @@ pub fn check_distinct(outputs: &[(&str, Option<&PathBuf>)]) -> Result<()> {
     Ok(())
 }
 
-/// A matrix from a file, with the properties that are needed to write a file of the same kind.
+/// A matrix from a file, and the properties of the file that matter when a file of the same kind is written.
 pub struct Table {
     /// The elements of the matrix.
     pub numbers: Numbers,
-    /// Whether the file held a vector and not a matrix of one column.
+    /// Whether the file contained a vector and not a matrix of one column.
     pub vector: bool,
-    /// The element type in the file, if the elements were converted on reading.
+    /// The element type in the file, if reading converted the elements to another type.
     converted: Option<&'static str>,
 }
 
-/// An opened file whose shape is known. Only the elements of a CSV file are in memory already.
+/// An opened file whose shape is known. The elements are still in the file, except for CSV files.
 pub struct Source {
     path: PathBuf,
     body: Body,
@@ -85,7 +85,7 @@ pub struct Source {
 enum Body {
     Npy(npy::Reader<BufReader<File>>),
     Mtx(mtx::Reader<BufReader<File>>),
-    /// Nothing is left to read. The shape of a CSV file is known only after all of it has been read.
+    /// The matrix of a CSV file. The shape of a CSV file is known only after the program has read the whole file.
     Csv(Dense<f64>),
 }
 
@@ -99,13 +99,13 @@ impl Source {
         }
     }
 
-    /// Reads the elements of the matrix. Fails if there is not enough memory, or if an element is not finite.
+    /// Reads the elements of the matrix. Fails if the host does not have enough memory, or if an element is not finite.
     pub fn read(self) -> Result<Table> {
         let ((rows, cols), path) = (self.shape(), &self.path);
         let element = match &self.body {
             Body::Npy(reader) => reader.dtype().size(),
             Body::Mtx(_) => DType::F64.size(),
-            // The elements of a CSV file are in memory already.
+            // The elements of a CSV file are in memory already, so that no more memory is needed.
             Body::Csv(_) => 0,
         };
         let what = format!("{}: the {rows}×{cols} matrix", path.display());
@@ -147,7 +147,7 @@ pub fn open(path: &Path) -> Result<Source> {
 /// Opens a file that is not empty, and returns its size.
 fn open_file(path: &Path) -> Result<(File, u64)> {
     let unread = |e: std::io::Error| Failure::file(path, format!("cannot read: {e}"));
-    // The file is checked before it is opened, since opening a pipe waits for its writer.
+    // The file is checked before it is opened, since the opening of a pipe waits until another program opens it for writing.
     let meta = std::fs::metadata(path).map_err(unread)?;
     if meta.is_dir() {
         return Err(Failure::file(path, "is a folder"));
@@ -161,7 +161,7 @@ fn open_file(path: &Path) -> Result<(File, u64)> {
     Ok((File::open(path).map_err(unread)?, meta.len()))
 }
 
-/// Writes a complete matrix file or none. If `vector` is set, a format with vectors stores the matrix as a vector.
+/// Writes a matrix file completely or not at all. If `vector` is set and the format has vectors, the matrix is stored as a vector.
 pub fn write<T: Scalar>(path: &Path, matrix: &Dense<T>, vector: bool) -> Result<()> {
     let format = Format::of(path)?;
     atomic::write(path, |out| match format {
@@ -171,7 +171,7 @@ pub fn write<T: Scalar>(path: &Path, matrix: &Dense<T>, vector: bool) -> Result<
     })
 }
 
-/// The shortest text that is parsed as the same number.
+/// The shortest text from which a reader gets the same number.
 pub fn number<T: Scalar>(value: T) -> String {
     let magnitude = value.to_f64().abs();
     if magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) { value.to_string() } else { format!("{:e}", value.to_f64()) }

@@ -1,6 +1,7 @@
 //! Reads and writes Matrix Market files (<https://math.nist.gov/MatrixMarket/formats.html>).
 //!
-//! The reader is our own. The only crate that reads dense files of this format states no licence, and its errors name no line.
+//! Lapidary has its own reader for this format: the only crate that reads dense files of this format states no licence, and its
+//! error messages name no line.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::{number, parse_number};
 use crate::dense::Dense;
 use crate::failure::Result;
 
-/// Symmetry of the matrix: which elements the file holds, and how the other elements follow from those.
+/// Symmetry of a matrix, which determines the elements that a file contains and how all other elements follow from these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Symmetry {
     General,
@@ -21,7 +22,7 @@ enum Symmetry {
     SkewSymmetric,
 }
 
-/// The first line of the file.
+/// The first line of a Matrix Market file.
 #[derive(Debug, PartialEq)]
 struct Banner {
     coordinate: bool,
@@ -37,7 +38,7 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the header up to the sizes. `size` is the number of bytes in the file.
+    /// Reads the header of a file up to the sizes. `size` is the number of bytes in the file.
     pub fn new(path: &Path, input: R, size: u64) -> Result<Self> {
         let mut lines = Lines::new(input);
         if !lines.advance(path)? {
@@ -56,7 +57,7 @@ impl<R: BufRead> Reader<R> {
         (self.sizes.rows, self.sizes.cols)
     }
 
-    /// Reads the values into a matrix.
+    /// Reads the values of a file into a matrix.
     pub fn read(mut self, path: &Path) -> Result<Dense<f64>> {
         let mut a = Dense::zeros(self.sizes.rows, self.sizes.cols).map_err(|e| self.lines.fail(path, e))?;
         let what = if self.banner.coordinate { "entries" } else { "values" };
@@ -68,7 +69,8 @@ impl<R: BufRead> Reader<R> {
         Ok(a)
     }
 
-    /// Reads the coordinate format: lines `i j value`, with indices from 1. Values with equal indices are added up.
+    /// Reads values in the coordinate format, which has lines `i j value` with indices from 1. The function adds up values with
+    /// equal indices.
     fn read_entries(&mut self, path: &Path, a: &mut Dense<f64>) -> Result<()> {
         let Reader { lines, banner, sizes: Sizes { rows, cols, entries } } = self;
         for read in 0..*entries {
@@ -82,8 +84,8 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Reads the array format, in which the columns follow each other. For a symmetric matrix the file holds the lower triangle
-    /// only.
+    /// Reads values in the array format, which contains one column after the other. The file of a symmetric matrix contains only
+    /// the lower triangle.
     fn read_array(&mut self, path: &Path, a: &mut Dense<f64>) -> Result<()> {
         let Reader { lines, banner, sizes: Sizes { rows, cols, entries } } = self;
         let (rows, cols, symmetry) = (*rows, *cols, banner.symmetry);
@@ -129,7 +131,7 @@ fn parse_banner(line: &str) -> Result<Banner, String> {
     Ok(Banner { coordinate, integer: parse_field(field)?, symmetry: parse_symmetry(symmetry)? })
 }
 
-/// Whether the field of the banner says that the values are integers.
+/// Whether the field in the first line states that the values are integers.
 fn parse_field(field: &str) -> Result<bool, String> {
     match field {
         "real" | "double" => Ok(false),
@@ -150,7 +152,7 @@ fn parse_symmetry(symmetry: &str) -> Result<Symmetry, String> {
     }
 }
 
-/// The sizes that the line after the banner states.
+/// The sizes that the line after the comments states.
 #[derive(Debug, PartialEq)]
 struct Sizes {
     rows: usize,
@@ -158,7 +160,7 @@ struct Sizes {
     entries: usize,
 }
 
-/// Parses the sizes and compares them with the size of the file, before any memory is allocated.
+/// Parses the line of sizes and compares it with the number of bytes in the file, before any memory is allocated.
 fn parse_sizes(line: &str, banner: &Banner, size: u64) -> Result<Sizes, String> {
     let parsed: Result<Vec<usize>, _> = line.split_whitespace().map(str::parse).collect();
     let (rows, cols, entries, shortest) = match (parsed.as_deref(), banner.coordinate) {
@@ -170,7 +172,7 @@ fn parse_sizes(line: &str, banner: &Banner, size: u64) -> Result<Sizes, String> 
     if banner.symmetry != Symmetry::General && rows != cols {
         return Err(format!("a symmetric matrix must be square, this one is {rows}×{cols}"));
     }
-    // The newline after the last line may be missing.
+    // The newline after the last line of a file may be missing.
     let least = entries.and_then(|entries| (entries as u64).checked_mul(shortest.len() as u64)).map(|b| b.saturating_sub(1));
     match (entries, least) {
         (Some(entries), Some(least)) if least <= size => Ok(Sizes { rows, cols, entries }),
@@ -223,7 +225,7 @@ fn parse_index(words: &mut SplitWhitespace<'_>, what: &str, extent: usize) -> Re
 }
 
 fn parse_value(text: &str, banner: &Banner) -> Result<f64, String> {
-    // Fortran writes the exponent of a double-precision number with a D. An error message shows the original text.
+    // Fortran writes the exponent of a double-precision number with a D. An error message must show the original text.
     let fortran = text.replace(['D', 'd'], "e");
     let value = parse_number(&fortran).map_err(|error| error.replace(&format!("{fortran:?}"), &format!("{text:?}")))?;
     if banner.integer && value.fract() != 0.0 {

@@ -1,4 +1,4 @@
-//! Temporary files, which are removed when the program ends, even by a signal.
+//! Temporary files. The program removes them when it ends, even if a signal ends it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ impl Temporary {
         WATCHED.call_once(system::remove_files_at_the_end);
         let mut builder = tempfile::Builder::new();
         builder.prefix(".lapidary-");
-        // By default only the owner may read a temporary file. The result gets the permissions that the umask allows.
+        // By default only the owner may read a temporary file. The finished file must have the permissions that the umask allows.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut files = files();
@@ -41,11 +41,11 @@ impl Temporary {
         self.file.as_mut().expect("the file is there until it gets its name").as_file_mut()
     }
 
-    /// Renames the file to `path`, and so replaces an existing file.
+    /// Renames the file to `path`. If a file with this name exists, it is replaced.
     pub fn persist(mut self, path: &Path) -> io::Result<()> {
         let mut files = files();
         let file = self.file.take().expect("a file gets its name once");
-        // If renaming fails, the temporary file is removed.
+        // If the rename fails, the destructor of the error removes the temporary file.
         let result = file.persist(path).map(drop).map_err(|error| error.error);
         files.retain(|there| there != &self.path);
         result
@@ -62,17 +62,18 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes all temporary files and returns the lock, which stops other threads from creating or renaming files.
+/// Removes all temporary files. Returns the lock, so that no other thread can create or rename a temporary file until the program
+/// ends.
 fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let files = files();
     for path in files.iter() {
-        // A file that cannot be removed stays, since nothing more can be done.
+        // If a file cannot be removed, the program leaves it in the folder and continues.
         let _ = std::fs::remove_file(path);
     }
     files
 }
 
-/// Makes a write beyond the file size limit return an error. Without this call the signal SIGXFSZ would end the program.
+/// Makes a write beyond the file size limit of the process return an error. By default the signal SIGXFSZ would end the program.
 pub fn survive_file_size_limit() {
     system::survive_file_size_limit();
 }
@@ -87,9 +88,9 @@ mod system {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    /// Starts a thread that waits for signals which end the program. On such a signal the thread removes the temporary files
-    /// and then lets the signal take its default action. If no thread can be started, signals keep their default action and
-    /// temporary files may stay.
+    /// Starts a thread that waits for the signals that end a program. When a signal arrives that ends a program, the thread removes
+    /// the temporary files, and then lets the signal take its default action. If the system refuses to start the thread, the
+    /// signals end the program directly, and temporary files may remain.
     pub(super) fn remove_files_at_the_end() {
         let (ready, wait_until_ready) = mpsc::channel();
         let watch = move || {
@@ -102,14 +103,15 @@ mod system {
             }
         };
         if thread::Builder::new().name("signals".to_owned()).spawn(watch).is_ok() {
-            // The thread closes the channel if it cannot watch the signals.
+            // If the thread cannot watch the signals, it closes the channel, so that `recv` returns.
             let _ = wait_until_ready.recv();
         }
     }
 
-    /// Whether the parent process had this signal ignored at the start of the program, as `nohup` does.
+    /// Whether the program was started with this signal ignored, as by `nohup`.
     fn is_ignored(signal: libc::c_int) -> bool {
-        // SAFETY: a `sigaction` of zeros is valid, and without a new action the call only fills it.
+        // SAFETY: a `sigaction` of zeros is valid. Since the call sets no new action, it only writes the current action to
+        // `action`, which this function owns.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
             libc::sigaction(signal, ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
@@ -117,7 +119,7 @@ mod system {
     }
 
     pub(super) fn survive_file_size_limit() {
-        // A caught SIGXFSZ does not end the program. The write beyond the limit returns an error.
+        // A SIGXFSZ with a handler does not end the program, so that the write beyond the limit returns an error.
         let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     }
 }

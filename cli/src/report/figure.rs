@@ -1,5 +1,5 @@
-//! Converts figures to JSON. JSON has no infinity and no NaN, so these are written as the texts `"inf"`, `"-inf"` and `"NaN"`,
-//! as in the reports of the conformance suite.
+//! Converts figures to JSON. JSON has no infinity and no NaN, so this module writes the texts `"inf"`, `"-inf"` and `"NaN"` in
+//! their place, as in the reports of the conformance suite.
 
 use serde_json::Value;
 

@@ -103,8 +103,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Refuses `--resident` with several devices. Resident matrices lie on one device, so the other devices would not take part in
-/// the measured calls.
+/// Refuses `--resident` with several devices. Resident matrices lie on one device, so all other devices would not take part in the
+/// measured calls.
 fn check_resident(args: &Args, machine: &Machine) -> Result<()> {
     let apart = machine.devices().any(|device| !device.host_memory);
     if args.resident && apart && machine.devices().count() > 1 {
@@ -152,7 +152,7 @@ fn time_all<T: Scalar>(
     peer_name: Option<&str>,
 ) -> Result<Vec<Measured>> {
     let reps = args.reps as usize;
-    // Each size takes one round to warm up and `reps` timed rounds.
+    // Each size takes one untimed round and `reps` timed rounds.
     let progress = Progress::new(shapes.len().saturating_mul(reps.saturating_add(1)));
     let repetitions = counted(reps, "repetition");
     progress.println(&format!("{} on {}, {repetitions}", title(args, &shapes[0]), names(computing(machine, T::DTYPE))));
@@ -207,7 +207,7 @@ fn row(shape: &Shape, measured: &Measured) -> String {
     row
 }
 
-/// The speed of the samples in GFLOP/s, or a dash for a routine without floating-point operations.
+/// The GFLOP/s of the samples as text, or a dash for a routine without floating-point operations.
 fn speed(samples: &Samples) -> String {
     samples.gflops().map_or_else(|| "-".to_owned(), |gflops| fixed(gflops, 3))
 }
@@ -232,7 +232,7 @@ fn entry(shape: &Shape, measured: &Measured) -> Value {
     })
 }
 
-/// Draws speed as curves over n, a size that every routine has.
+/// Plots the speed over the size n, which every routine has.
 fn plot(args: &Args, shapes: &[Shape], results: &[Measured]) -> Result<String> {
     let points = |speed: &dyn Fn(&Measured) -> Option<f64>| -> Vec<(f64, f64)> {
         shapes.iter().zip(results).filter_map(|(s, r)| speed(r).map(|speed| (s.n as f64, speed))).collect()

@@ -68,8 +68,8 @@ fn describe(entry: &CacheEntry) -> Value {
 
 /// An entry of the cache as a line of text.
 fn line(entry: &CacheEntry) -> String {
-    // The key of a program begins with the name of its source file and has one line for the device. The key of measured speeds
-    // has a line for each device.
+    // The key of a compiled program begins with the name of its source file and has one line for the device. The key of a record of
+    // measured speeds has one line for each device.
     let key = entry.key.as_deref().unwrap_or("damaged, not of Lapidary, or of another user");
     let device = key.lines().find_map(|line| line.strip_prefix("device "));
     let priced = key.lines().filter_map(|line| line.split_once(" architecture=").map(|(device, _)| device));

@@ -62,11 +62,11 @@ pub struct Args {
     here: bool,
 }
 
-/// Options that choose what to run.
+/// Options that choose what to run, and that therefore conflict with `--compare`.
 const RUNS: &[&str] =
     &["device", "memory_limit", "subject", "quick", "full", "filter", "seed", "json", "resume", "timeout", "list"];
 
-/// Options that do not change the list of trials.
+/// Options that do not change the list of trials, and that therefore conflict with `--list`.
 const LISTS_NOTHING: &[&str] =
     &["device", "memory_limit", "subject", "quick", "full", "seed", "json", "report", "resume", "timeout"];
 
@@ -82,7 +82,7 @@ Examples:
   lapidary conformance --subject blas:libopenblas.so.0 --json openblas.json
   lapidary conformance --compare opencl.json openblas.json --report both.html";
 
-/// A property of the suite. Only its name is used here, so the type of its subject does not matter.
+/// A property of the suite. The command uses only the name of a property, so the type of the subject does not matter.
 type Trial = Property<Guarded<Graded>>;
 
 impl Args {
@@ -102,7 +102,7 @@ impl Args {
         }
     }
 
-    /// Time limit of a trial. A driver may take minutes to compile a kernel that runs for the first time.
+    /// Time limit of a trial. The limits are long because a driver may take minutes to compile a kernel.
     fn limit(&self) -> Duration {
         let usual = match (self.mode(), &self.subject) {
             (Mode::Quick, Some(_)) => 300,
@@ -144,7 +144,7 @@ pub fn run(args: &Args) -> Result<()> {
     verdicts::conclude(args.report.as_deref(), &report)
 }
 
-/// The run that the options request.
+/// Creates the run that the options request.
 fn asked(args: &Args) -> Result<Run<Guarded<Graded>>> {
     let (subject, settings) = match &args.subject {
         Some(name) => (name.clone(), Settings::default()),
@@ -167,7 +167,7 @@ fn asked(args: &Args) -> Result<Run<Guarded<Graded>>> {
     })
 }
 
-/// Opens the subject and runs its trials for the process that has started this one.
+/// Opens the subject and runs its trials. The process that has started this process receives the reports.
 fn work(args: &Args) -> Result<()> {
     let orders = JobReceiver::listen();
     let tried = match &args.subject {

@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The memory of a device as text.
+/// Describes the memory of a device in words.
 fn memory(device: &DeviceFacts) -> String {
     let gib = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     let untold = if device.host_memory { "host memory" } else { "not told" };

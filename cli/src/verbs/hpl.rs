@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
     finish(args, report, (factor, solve), residual)
 }
 
-/// Runs `work` as a named step. Returns its result and its seconds.
+/// Runs `work` as a named step of the progress display. Returns the result of `work` and the seconds that it took.
 fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -> Result<(R, f64)> {
     progress.begin(name);
     let start = Instant::now();
@@ -75,7 +75,7 @@ fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -
     Ok((result, seconds))
 }
 
-/// The matrix A and the right-hand side b.
+/// Generates the matrix A and the right-hand side b.
 fn generate(seed: u64, n: usize) -> Result<[Dense<f64>; 2]> {
     let (mut a, mut b) = (Dense::zeros(n, n)?, Dense::zeros(n, 1)?);
     a.data_mut().chunks_mut(n).enumerate().for_each(|(j, column)| fill_column(seed, j, column));
@@ -99,14 +99,14 @@ fn finish(args: &Args, mut report: Report, (factor, solve): (f64, f64), residual
     if passed { Ok(()) } else { Err(Failure::check("the residual is too large")) }
 }
 
-/// Generates column `j` of A, or b for `j = n`. Each column has its own random generator. The check can therefore generate the
-/// columns of A again after the factors have overwritten A.
+/// Generates column `j` of A, or b for `j = n`. Each column has its own random generator. With separate generators the check of the
+/// solution can generate the columns of A again after the factorisation has overwritten A.
 fn fill_column(seed: u64, j: usize, column: &mut [f64]) {
     let mut rng = fastrand::Rng::with_seed(seed ^ (j as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     column.fill_with(|| rng.f64() - 0.5);
 }
 
-/// Bound 9 of `docs/numerics.md`: ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
+/// Computes bound 9 of `docs/numerics.md`: ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
 fn residual(seed: u64, x: &[f64]) -> f64 {
     let n = x.len();
     let (mut column, mut row_sums) = (vec![0.0; n], vec![0.0; n]);

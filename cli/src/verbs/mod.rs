@@ -1,4 +1,4 @@
-//! The commands of the program, one source file each.
+//! The commands of the program, with one source file for each command.
 
 mod bench;
 mod cache;

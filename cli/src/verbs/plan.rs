@@ -119,14 +119,14 @@ fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
     Ok(())
 }
 
-/// Name of the devices in messages. One name is enough, since all devices are alike.
+/// Name of the devices of a plan in messages. One name is enough, since all devices of a plan are alike.
 const EACH_DEVICE: &str = "each device";
-/// Maximum number of commands in a plan. Nobody reads a longer plan.
+/// Maximum number of commands in a plan. Users do not read longer plans.
 const MAX_COMMANDS: usize = 1_000_000;
-/// Maximum number of devices in a plan. No machine has more devices.
+/// Maximum number of devices in a plan, which is more than any machine has.
 const MAX_DEVICES: usize = 1024;
 
-/// The problem that the library would plan for this call.
+/// The problem for which the library would make a plan if this call were run.
 fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
     let Shape { m, n, k, nrhs, op_b, a, .. } = *shape;
     let [alpha, beta] = [1.0, 0.0].map(|number| Factor::new(dtype, number));
@@ -143,7 +143,7 @@ fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
     })
 }
 
-/// The cost model of one device, from the options or else from the estimates for `cpu:0`.
+/// The cost model of one device: the values of the options, and for missing options the estimates for `cpu:0`.
 fn costs(args: &Args) -> Result<CostModel> {
     let positive = 1e-9..=f64::INFINITY;
     let gflops = args.gflops.map(|gflops| ("gflops", gflops, positive.clone()));

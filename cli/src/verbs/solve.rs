@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<()> {
     let machine = args.device.open()?;
     let start = Instant::now();
     let (a, b) = (io::open(&args.a)?, io::open(&args.b)?);
-    // The shapes are checked before any memory is allocated for the elements.
+    // The program checks the shapes of A and B before it allocates memory for their elements.
     check_shapes(args, a.shape(), b.shape())?;
     let (a, b) = (a.read()?, b.read()?);
     let job = Job { args, machine: &machine, vector: b.vector, read_seconds: start.elapsed().as_secs_f64() };
@@ -99,7 +99,7 @@ fn check_shapes(args: &Args, (rows, cols): (usize, usize), (b_rows, b_cols): (us
 struct Job<'a> {
     args: &'a Args,
     machine: &'a Machine,
-    /// Whether the file of b holds a vector. X is then written as a vector too.
+    /// Whether the file of B contains a vector. If it does, X is written as a vector too.
     vector: bool,
     read_seconds: f64,
 }
@@ -112,7 +112,7 @@ impl Job<'_> {
         }
     }
 
-    /// Solves a system with elements of type `S` in the precision of `T`.
+    /// Solves a system whose files contain elements of type `S`, in the precision of `T`.
     fn solve<S: Scalar, T: Scalar>(&self, a: Dense<S>, b: Dense<S>) -> Result<()> {
         in_range::<S, T>(&self.args.a, &a)?;
         in_range::<S, T>(&self.args.b, &b)?;
@@ -125,8 +125,8 @@ impl Job<'_> {
         }
     }
 
-    /// Prints the results, writes X, and last writes the figures. X is written first, so that a failure to write the figures
-    /// does not lose X.
+    /// Prints the results, writes X, and then writes the figures. X is written before the figures, so that a failure to write the
+    /// figures does not lose X.
     fn finish<T: Scalar>(&self, mut report: Report, b: &Dense<impl Scalar>, solved: &Solved<T>) -> Result<()> {
         let passed = solved.backward_error < LU_THRESHOLD; // false for NaN
         report::speed(&mut report, self, b, solved);
@@ -141,7 +141,7 @@ impl Job<'_> {
         settle([checked, written.unwrap_or(Ok(())), report.save(self.args.json.as_deref())])
     }
 
-    /// The failure of the check: its cause, the advice to the user, and whether X is written.
+    /// The failure message if the check of X fails: the cause, the advice to the user, and whether X is written.
     fn wrong<T: Scalar>(&self, solved: &Solved<T>) -> Failure {
         let (overflowed, error, name) = (solved.rounding[2].overflowed, solved.backward_error, T::DTYPE);
         let cause = match overflowed {
@@ -163,7 +163,7 @@ impl Job<'_> {
         Failure::check(format!("{cause}{advice}{fate}"))
     }
 
-    /// Reports a zero pivot as a failure. The message names the pivot, since a zero pivot is a property of A.
+    /// Reports a zero pivot as a failure. The message names the pivot, since its position tells the user where A is singular.
     fn singular<T: Scalar>(&self, mut report: Report, info: usize, rounded: bool) -> Result<()> {
         report.figure("info", info).figure("singular", true).figure("passed", false).figure("x_written", false);
         let (when, advice) = match T::DTYPE {
@@ -181,7 +181,7 @@ impl Job<'_> {
     }
 }
 
-/// Returns the first failure and prints the other failures as notes.
+/// Returns the first failure of `results`, and prints all further failures as notes.
 fn settle<const N: usize>(results: [Result<()>; N]) -> Result<()> {
     let mut failures = results.into_iter().filter_map(Result::err);
     let first = failures.next();
@@ -189,8 +189,8 @@ fn settle<const N: usize>(results: [Result<()>; N]) -> Result<()> {
     first.map_or(Ok(()), Err)
 }
 
-/// Refuses a matrix with an element that overflows in type `T`. Elements that are too small are no failure, since the matrix is
-/// scaled.
+/// Refuses a matrix with an element that overflows in type `T`. Elements that are too small for type `T` are no failure, since the
+/// program scales the matrix.
 fn in_range<S: Scalar, T: Scalar>(path: &Path, matrix: &Dense<S>) -> Result<()> {
     if matrix.data().iter().all(|value| T::from_f64(value.to_f64()).is_finite()) {
         return Ok(());

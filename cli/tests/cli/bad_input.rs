@@ -1,4 +1,4 @@
-//! Inputs that the program refuses: the exit status is 2, the message names the file and the line, and nothing is written.
+//! Tests of inputs that the program refuses: the exit status is 2, the message names the file and the line, and no file is written.
 
 use crate::support::{Sandbox, le64, npy, outcome, refused};
 
@@ -105,7 +105,7 @@ fn bad_matrices_are_refused() {
     }
 }
 
-/// A file of a few bytes may describe a matrix that no memory can hold.
+/// A file of a few bytes may describe a matrix that is larger than any memory.
 #[test]
 fn shapes_are_looked_at_before_there_is_memory() {
     let s = Sandbox::new();

@@ -1,4 +1,4 @@
-//! Cache folders that contain other files or that cannot be used.
+//! Tests of cache folders that contain other files or that cannot be used.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -73,7 +73,8 @@ fn a_folder_that_cannot_be_used_is_noted_once() {
     let Some(told) = solve_with_cache(&s, &s.path().join("file").join("programs")) else { return };
     assert_eq!(told.matches("compiled programs are not kept").count(), 1, "{told}");
     assert!(!solve_with_cache(&s, &s.path().join("cache")).unwrap().contains("compiled programs"));
-    // Pipes take the places of the program files. Lapidary must replace the pipes and must not read them.
+    // The test replaces the program files by pipes. Lapidary must replace the pipes and must not read them, since a read of a pipe
+    // would hang.
     for file in std::fs::read_dir(s.path().join("cache")).unwrap() {
         let path = file.unwrap().path();
         std::fs::remove_file(&path).unwrap();

@@ -61,7 +61,7 @@ fn a_run_goes_on_where_it_was_cut_off() {
     refused(&s, &[&FEW[..], &["--json", "old.json", "--resume"]].concat(), &["old.json", "format 99"]);
 }
 
-/// Runs a few trials and then resumes a report that looks as if `beginnings` runs had been cut off in the trial `begun`.
+/// Runs a few trials, edits the report as if `beginnings` runs had been cut off in the trial `begun`, and resumes this report.
 fn resumed(s: &Sandbox, begun: &str, beginnings: usize, status: i32) -> serde_json::Value {
     let go_on = || s.run(&[&FEW[..], &["--json", "r.json", "--resume"]].concat());
     outcome(&s.run(&[&FEW[..], &["--json", "r.json"]].concat()), 0);
@@ -222,8 +222,8 @@ fn trials_without_enough_memory_are_skipped_with_the_reason() {
     assert!(grades.as_array().unwrap().iter().all(|grade| grade["failed"] == false), "{grades}");
 }
 
-/// If the system allocates too little memory for the largest matrices, their trials are skipped. No trial fails, and the
-/// program does not abort.
+/// If the system allocates too little memory for the largest matrices, the trials with these matrices are skipped. No trial may
+/// fail, and the program must not abort.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_small_address_space_skips_trials() {

@@ -1,4 +1,5 @@
-//! For a driver that cannot be loaded, the message is that of the loader. A driver that crashes or hangs is left out.
+//! Tests of drivers that fail. If a driver cannot be loaded, the message is that of the loader. If a driver crashes or hangs, the
+//! program leaves it out.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,13 +36,13 @@ fn a_driver_that_does_not_load_is_told_with_the_reason() {
     for (device, variable, value, required, file) in cases {
         let run = s.run_with(&["devices", "--device", device], &[(variable, value), ("VK_ICD_FILENAMES", value)]);
         outcome(&run, 3);
-        // On a system without the loader the message names another reason.
+        // If the system has no driver loader, the message names this as the reason.
         let told = [file, "libdriver.so", "file too short"].iter().all(|word| run.stderr.contains(word));
         assert!(told || std::env::var_os(required).is_none() && run.stderr.contains("loader is not there"), "{}", run.stderr);
     }
 }
 
-/// A driver library that crashes, exits or hangs, as the variable `DRIVER_FATE` selects.
+/// Compiles a driver library that crashes, exits or hangs, as the variable `DRIVER_FATE` requests.
 fn planted() -> &'static Path {
     static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libplanted.so");
@@ -53,7 +54,8 @@ fn planted() -> &'static Path {
     &PATH
 }
 
-/// A folder with the planted driver, registered both as an OpenCL and as a Vulkan driver, beside the system's OpenCL drivers.
+/// Creates a folder in which the failing driver is registered as an OpenCL and as a Vulkan driver, beside the OpenCL drivers of the
+/// system.
 fn with_planted_driver() -> Sandbox {
     let s = Sandbox::new();
     let library = s.path().join("libplanted.so");
@@ -66,7 +68,7 @@ fn with_planted_driver() -> Sandbox {
     s
 }
 
-/// Runs `lapidary devices` with the planted driver registered for `backend`.
+/// Runs `lapidary devices` with the failing driver registered for `backend`.
 fn devices(s: &Sandbox, backend: &str, device: &str, failure_mode: &str, probe: &str) -> Run {
     let (folder, manifest) = (s.path().to_str().unwrap(), s.path().join("planted.json"));
     let manifest = manifest.to_str().unwrap();
@@ -82,7 +84,7 @@ fn devices(s: &Sandbox, backend: &str, device: &str, failure_mode: &str, probe: 
 fn loads(backend: &str) -> bool {
     let loader = if backend == "opencl" { "libOpenCL.so.1" } else { "libvulkan.so.1" };
     let required = if backend == "opencl" { "LAPIDARY_REQUIRE_OPENCL" } else { "LAPIDARY_REQUIRE_WGPU" };
-    // SAFETY: loading a driver loader runs no code that has requirements.
+    // SAFETY: the initialisers of the driver loaders have no requirements.
     let is_there = cfg!(target_os = "linux") && unsafe { libloading::Library::new(loader) }.is_ok();
     assert!(is_there || std::env::var_os(required).is_none(), "{loader} is not there");
     is_there
@@ -90,7 +92,7 @@ fn loads(backend: &str) -> bool {
 
 #[test]
 fn a_driver_that_ends_the_process_is_left_out() {
-    // Vulkan's loader does not let a driver call `exit`. A process in which a driver calls `exit` hangs instead.
+    // Vulkan's loader does not let a driver call `exit`. The process hangs instead of ending.
     let cases = [("opencl", "abort", "signal: 6"), ("opencl", "exit", "exit status: 0"), ("wgpu", "abort", "signal: 6")];
     for (backend, failure_mode, how) in cases.into_iter().filter(|(backend, ..)| loads(backend)) {
         let s = with_planted_driver();
@@ -118,7 +120,7 @@ fn a_driver_that_hangs_is_left_out_after_the_time_that_the_user_sets() {
         let run = devices(&s, backend, "all", "hang", "3");
         outcome(&run, 0);
         assert!(run.stderr.contains("does not open within 3 s"), "{}", run.stderr);
-        // With a longer time limit the driver may open, so the program tries it again.
+        // With a longer time limit the program tries the driver again, since the driver may need more time to open.
         let run = devices(&s, backend, "all", "", "60");
         outcome(&run, 0);
         assert!(!run.stderr.contains("is left out"), "{}", run.stderr);
@@ -147,7 +149,8 @@ fn a_driver_is_opened_again_if_it_is_another_or_if_what_was_kept_is_damaged() {
     assert!(run.stderr.contains("first time") && run.stderr.contains("is left out"), "{}", run.stderr);
 }
 
-/// If a program cannot change its environment, it leaves out all drivers of the backend, and names the driver that failed.
+/// If a program cannot change its environment, it leaves out all drivers of the backend, and its message names the driver that
+/// failed.
 #[test]
 fn a_machine_does_not_open_a_driver_that_is_known_to_fail() {
     if !loads("opencl") {
@@ -155,7 +158,8 @@ fn a_machine_does_not_open_a_driver_that_is_known_to_fail() {
     }
     let s = with_planted_driver();
     assert!(devices(&s, "opencl", "all", "abort", "").stderr.contains("is left out"));
-    // The program cannot create a folder for the remaining drivers, since the folder in `TMPDIR` does not exist.
+    // The program cannot create a folder that contains all drivers except the failing one, since the folder in `TMPDIR` does not
+    // exist.
     let (places, nowhere) = (s.path().to_str().unwrap(), ("TMPDIR", "/nonexistent"));
     let failure_mode = [("DRIVER_FATE", "abort"), ("LAPIDARY_PROBE", ""), ("LD_LIBRARY_PATH", "")];
     let variables = [&[("OCL_ICD_VENDORS", places), ("VK_DRIVER_FILES", "/dev/null"), nowhere], &failure_mode[..]].concat();
@@ -198,7 +202,7 @@ fn drivers_are_known_under_any_mask_and_in_any_folder() {
     assert!(!told[1].contains("first time") && !told[1].contains("left out"), "{told:?}");
 }
 
-/// If the program is killed while a driver hangs, its child process ends too.
+/// If the program is killed while a driver hangs, the child process that opened the driver must end too.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_killed_program_leaves_no_process() {
@@ -223,7 +227,7 @@ fn a_killed_program_leaves_no_process() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
-    // Two processes are expected: the program and its child.
+    // While the driver hangs, two processes exist: the program and its child process.
     until(|count| count >= 2);
     program.kill().unwrap();
     program.wait().unwrap();

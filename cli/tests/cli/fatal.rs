@@ -1,4 +1,4 @@
-//! The command `conformance` on libraries that end the process, crash or hang.
+//! Tests of the command `conformance` with libraries that end the process, crash or hang.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Run, Sandbox, outcome, refused};
 
-/// A BLAS library of plain loops, some of whose routines end the process or hang, as the variable `FATE` selects.
+/// Compiles a BLAS library of plain loops. Those routines that the variable `FATE` names end the process or hang.
 fn library() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fatal{}", std::env::consts::DLL_SUFFIX));
@@ -21,13 +21,13 @@ fn library() -> &'static str {
     &NAME
 }
 
-/// Runs the trials that `filter` selects, with the further options `more`.
+/// Runs the trials that `filter` selects, with the additional options `more`.
 fn tried(s: &Sandbox, failure_mode: &str, filter: &str, more: &[&str]) -> Run {
     let args = ["conformance", "--subject", library(), "--filter", filter, "--json", "r.json"];
     s.run_with(&[&args[..], more].concat(), &[("FATE", failure_mode)])
 }
 
-/// Names and verdicts of the trials in the report, in their order.
+/// Names and verdicts of the trials in the report, in the order of the report.
 fn verdicts(s: &Sandbox) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let report = s.json("r.json");
@@ -68,8 +68,8 @@ fn a_hang_is_ended_after_the_time_that_the_user_sets() {
     refused(&s, &["conformance", "--timeout", "0"], &["--timeout"]);
 }
 
-/// The library kills the worker process twice and hangs once. The report names the three disturbed trials as failed, and all
-/// other trials pass.
+/// The library kills the worker process twice and hangs once. In the report, the three trials in which the worker process was
+/// killed or hung must have failed, and all other trials must have passed.
 #[test]
 fn a_run_outlives_two_crashes_and_a_hang() {
     let s = Sandbox::new();
@@ -82,7 +82,7 @@ fn a_run_outlives_two_crashes_and_a_hang() {
     let start = Instant::now();
     let run = tried(&s, "getrs=abort,dgemm=hang", "::random", &["--timeout", "20", "--report", "r.html"]);
     outcome(&run, 1);
-    // The hanging routine gemm is called by a trial and by the grades, so the time limit applies twice.
+    // A trial and a grade call the hanging routine gemm, so that the run waits twice for the time limit.
     let limit = Duration::from_secs(2 * 20);
     assert!(
         start.elapsed() < 2 * undisturbed + limit + Duration::from_secs(30),

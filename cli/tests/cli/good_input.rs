@@ -1,4 +1,4 @@
-//! Tests of all file formats that the program reads and writes.
+//! Tests with correct files in all formats that the program reads and writes.
 
 use crate::support::{Sandbox, le32, le64, npy, outcome};
 
@@ -16,7 +16,7 @@ fn every_good_format_gives_the_same_solution() {
     s.bytes("b.npy", &npy("<f8", false, "(2,)", &le64(&[3.0, 5.0])));
     s.text("b.mtx", "%%MatrixMarket matrix array integer general\n2 1\n3\n5\n");
     s.text("b.csv", "3\n5\n");
-    // The next files look as Fortran, a spreadsheet and a Windows editor write them.
+    // The next three files contain peculiarities of Fortran, spreadsheets and Windows editors.
     s.text("d.mtx", "\u{feff}%%MatrixMarket matrix array real general\n2 2\n0.2D+01\n1D0\n1.0d+00\n30D-1\n");
     s.text("bom.csv", "\u{feff}2,1\r\n\"1\",\"3\"\r\n# the end");
     s.text("end.csv", "\n2,1\n# a comment\n1,3\n\n\n");
@@ -94,7 +94,7 @@ fn arrays_of_other_types_are_converted_exactly() {
         assert!(run.stderr.contains(&told), "{descr}: {}", run.stderr);
         s.read("x.csv").lines().map(|line| line.parse::<f64>().unwrap()).collect::<Vec<_>>()
     };
-    // The matrix [2 1; 1 3] in every integer type and in both byte orders.
+    // The matrix [2 1; 1 3] is tested in every integer type and in both byte orders.
     macro_rules! integers {
         ($($type:ident $letter:literal $name:literal),+) => {$(
             let (size, values) = (size_of::<$type>(), [2, 1, 1, 3] as [$type; 4]);
@@ -107,7 +107,7 @@ fn arrays_of_other_types_are_converted_exactly() {
     integers!(i8 "i" "int8", i16 "i" "int16", i32 "i" "int32", i64 "i" "int64");
     integers!(u8 "u" "uint8", u16 "u" "uint16", u32 "u" "uint32", u64 "u" "uint64");
     assert_eq!(solved("|b1", "bool", &[1, 1, 0, 1], "f64"), [-2.0, 5.0]);
-    // The bytes hold −2, 1/2, 0 and 5 in half precision.
+    // The bytes are the numbers −2, 1/2, 0 and 5 in half precision.
     assert_eq!(solved("<f2", "float16", &[0x00, 0xc0, 0x00, 0x38, 0x00, 0x00, 0x00, 0x45], "f32"), [-1.25, 1.0]);
     assert_eq!(solved(">f2", "float16", &[0xc0, 0x00, 0x38, 0x00, 0x00, 0x00, 0x45, 0x00], "f32"), [-1.25, 1.0]);
     // Integers beyond 2^53 are accepted if `f64` represents them exactly.

@@ -1,10 +1,10 @@
-//! Outputs of the program: files, standard output, and outputs that it refuses before the work.
+//! Tests of outputs: files, standard output, and output names that the program refuses before it begins the work.
 
 use serde_json::Value;
 
 use crate::support::{Run, Sandbox, outcome, refused};
 
-/// The figures on standard output. The test fails if standard output holds anything else.
+/// Parses the figures on standard output. The test fails if standard output contains any other text.
 fn printed(run: &Run, status: i32) -> Value {
     outcome(run, status);
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.stdout))
@@ -30,14 +30,14 @@ fn figures_go_to_standard_output_alone() {
             let run = s.run(&[verb, &["--json", to][..]].concat());
             assert!(!printed(&run, 0)[key].is_null(), "{verb:?}: {}", run.stdout);
         }
-        // With `--json FILE` the file holds the same key.
+        // With `--json FILE` the file contains the same key as standard output did.
         outcome(&s.run(&[verb, &["--json", "f.json"][..]].concat()), 0);
         assert!(!s.json("f.json")[key].is_null(), "{verb:?}");
     }
-    // With `--json -` all output except the figures goes to standard error.
+    // With `--json -` the program prints everything except the figures to standard error.
     let run = s.run(&["hpl", "--n", "8", "--json", "-"]);
     assert!(run.stderr.contains("PASSED"), "{}", run.stderr);
-    // If the input is refused, standard output stays empty.
+    // If the program refuses the input, standard output stays empty.
     let run = s.run(&[verbs[7].0, &["--json", "-"]].concat());
     assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{}", run.stderr);
     let both = s.run(&["plan", "gemm", "--n", "8", "--json", "-", "--dot", "-"]);
@@ -65,7 +65,7 @@ fn figures_of_a_singular_matrix_are_whole() {
 #[test]
 fn infinities_and_nan_are_told_apart() {
     let s = Sandbox::new();
-    // The solution X is (∞, 1e300).
+    // The solution X of this system is (∞, 1e300).
     s.text("a.csv", "1e-300,0\n0,1e-300\n");
     s.text("b.csv", "1e300\n1\n");
     let figures = printed(&s.run(&["solve", "a.csv", "b.csv", "--json", "-"]), 1);
@@ -96,7 +96,7 @@ fn names_that_no_folder_takes_are_refused_before_the_work() {
     refused(&s, &["hpl", "--n", "20000", "--json", &long], &[&long, "too long"]);
 }
 
-/// Warnings of loaders and drivers about a missing display must not appear.
+/// The program must not print warnings of loaders and drivers about a missing display.
 #[cfg(unix)]
 #[test]
 fn devices_are_listed_without_remarks_of_drivers() {

@@ -1,7 +1,7 @@
-//! A BLAS library with wrong results, which the tests compile. A benchmark must report the library's results as wrong.
+//! A BLAS library with wrong results, which the tests compile. A benchmark must report these results as wrong.
 //!
-//! By default no routine does anything. With `--cfg ends_well` the LAPACK routines return `info` = 0. With `--cfg spins` a
-//! product is correct, unless a thread of an earlier call is still running. With `--cfg solves` the routine `gesv` solves its
+//! By default no routine does anything. With `--cfg ends_well` the LAPACK routines return `info` = 0. With `--cfg spins` a product
+//! is correct, unless a thread that an earlier product started is still running. With `--cfg solves` the routine `gesv` solves its
 //! system. The further option `--cfg spoils` makes `gesv` return wrong factors. With `--cfg exits` a product ends the process.
 
 use std::ffi::c_char;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 type Int = *const i32;
 type Flag = *const c_char;
 
-/// Time for which a thread runs on after a call.
+/// Time for which a thread of the library continues to run after a call.
 const SPIN: Duration = Duration::from_millis(60);
 static WORKS: AtomicBool = AtomicBool::new(false);
 

@@ -1,5 +1,5 @@
-//! Tests of `bench --peer` with libraries that the tests compile. The results of a peer are checked, and no call is timed while
-//! threads of the peer run.
+//! Tests of `bench --peer` with libraries that the tests compile. The program must check the results of a peer library, and must
+//! not time a call while threads of the peer library run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,8 @@ fn compile(folder: &Path, name: &str, source: &str, cfg: &[&str]) -> PathBuf {
 const NOTHING_RIGHT: &str = "tests/cli/peer_library.rs";
 const ALL_RIGHT: &str = "../conformance/tests/foreign/library.rs";
 
-/// Runs a routine beside a library. Returns the exit status, and whether the peer's result is reported as wrong.
+/// Benchmarks a routine beside a peer library. Returns the exit status, and whether the program reports the result of the peer
+/// library as wrong.
 fn bench(s: &Sandbox, library: &Path, routine: &str, flags: &[&str]) -> (i32, bool) {
     let library = library.to_str().unwrap();
     let run = s.run(&[&["bench", routine, "--peer", library, "--device", "cpu:0", "--json", "r.json"][..], flags].concat());
@@ -42,7 +43,7 @@ fn a_peer_that_does_nothing_is_found_wrong_in_every_routine() {
             assert_eq!(bench(&s, library, routine, &flags), (1, true), "{routine} {dtype} {}", library.display());
         }
     }
-    // For n = 1 the unchanged A is its own LU factorisation. Only the unwritten pivots show that the routine did nothing.
+    // For n = 1 the unchanged A is its own LU factorisation, so that only the unwritten pivots show that the routine did nothing.
     assert_eq!(bench(&s, &says_well, "getrf", &["--n", "1", "--reps", "1"]), (1, true));
 }
 
@@ -61,12 +62,12 @@ fn a_peer_that_is_right_passes_in_every_routine() {
     }
     let solves = compile(s.path(), "solves", NOTHING_RIGHT, &["ends_well", "solves"]);
     assert_eq!(bench(&s, &solves, "gesv", &["--n", "20", "--nrhs", "3", "--reps", "2"]), (0, false));
-    // The library returns a correct X but wrong factors.
+    // With these options the library returns a correct X but wrong factors.
     let spoils = compile(s.path(), "spoils", NOTHING_RIGHT, &["ends_well", "solves", "spoils"]);
     assert_eq!(bench(&s, &spoils, "gesv", &["--n", "20", "--nrhs", "3", "--reps", "2"]), (1, true));
 }
 
-/// The library's product is correct only if none of its threads is running.
+/// In this library a product is correct only if none of its threads is running.
 #[test]
 #[cfg(unix)]
 fn each_call_beside_a_peer_waits_until_its_threads_have_come_to_rest() {

@@ -1,10 +1,10 @@
-//! Compiled programs in the cache on disk, on the first OpenCL device.
+//! Tests that compiled programs are kept in the cache on disk, with the first OpenCL device.
 
 use std::fs;
 
 use crate::support::{Sandbox, outcome, refused};
 
-/// A folder for a test. `None` if there is no OpenCL device.
+/// A folder for a test. `None` if the system has no OpenCL device.
 fn sandbox() -> Option<Sandbox> {
     let s = Sandbox::new();
     let there = s.run(&["devices", "--device", "opencl:0"]).status == 0;
@@ -55,7 +55,7 @@ fn the_stages_of_a_start_are_measured_cold_and_warm() {
         outcome(&run, 0);
         assert!(["open the device", "run", "run again", "all"].iter().all(|stage| run.stdout.contains(stage)), "{}", run.stdout);
     }
-    // If OpenCL has one device, the name of the backend selects that device.
+    // If OpenCL has only one device, the name of the backend selects that device.
     let one = s.run(&["devices", "--device", "opencl", "--json"]).stdout.matches("\"name\": \"opencl:").count() == 1;
     let run = s.run(&["bench", "startup", "--device", "OpenCL"]);
     outcome(&run, if one { 0 } else { 2 });

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Run, Sandbox, outcome, refused};
 
-/// Rows of numbers as CSV text with all digits.
+/// Formats rows of numbers as CSV text with all digits.
 fn csv(rows: impl IntoIterator<Item = Vec<f64>>) -> String {
     let row = |row: Vec<f64>| row.iter().map(|value| format!("{value:e}")).collect::<Vec<_>>().join(",") + "\n";
     rows.into_iter().map(row).collect()
@@ -24,7 +24,7 @@ fn noise(seed: usize, at: usize) -> f64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) as f64 / 2.0_f64.powi(64) - 0.5
 }
 
-/// Runs `solve` and returns the run with its figures. X is in `x.csv`.
+/// Runs `solve` on the matrices `a` and `b`. Returns the run and its figures. The run writes X to `x.csv`.
 fn solve(s: &Sandbox, a: &str, b: &str, more: &[&str]) -> (Run, Value) {
     s.text("a.csv", a);
     s.text("b.csv", b);
@@ -37,7 +37,7 @@ fn x(s: &Sandbox) -> Vec<f64> {
     s.read("x.csv").lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// The largest error, divided by the largest element.
+/// The largest error of an element, divided by the largest element of `exact`.
 fn error(x: &[f64], exact: &[f64]) -> f64 {
     let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, v| most.max(v.abs()));
     most(&mut x.iter().zip(exact).map(|(x, y)| x - y)) / most(&mut exact.iter().copied())
@@ -47,7 +47,7 @@ fn error(x: &[f64], exact: &[f64]) -> f64 {
 fn what_single_precision_cannot_hold_is_scaled_or_told() {
     let s = Sandbox::new();
     let single = ["--dtype", "f32"];
-    // A and b exceed the range of f32, but X does not.
+    // Elements of A and b exceed the range of f32, but the elements of X do not.
     for (a, b, exact) in [
         ([1e-30, 1e-30], [1e-50, 1e-50], [1e-20, 1e-20]),
         ([1e-50, 1.0], [1e-50, 2.0], [1.0, 2.0]),
@@ -63,7 +63,7 @@ fn what_single_precision_cannot_hold_is_scaled_or_told() {
     let (run, _) = solve(&s, "1,1\n1,1.000000001\n", "1\n2\n", &single);
     assert_eq!(run.status, 1, "{}", run.stdout);
     assert!(run.stderr.contains("singular after rounding to f32") && run.stderr.contains("--dtype f64"), "{}", run.stderr);
-    // The solution X itself is too small or too large for f32.
+    // The elements of X are too small or too large for f32.
     for (a, b, words) in [(1e30, 1e-30, "too small for f32"), (1e-30, 1e30, "exceeds the range of f32")] {
         let (run, figures) = solve(&s, &diagonal(&[a, a]), &column(&[b, b]), &single);
         assert_eq!((run.status, &figures["passed"]), (1, &false.into()), "{}", run.stdout);
@@ -91,7 +91,8 @@ fn a_matrix_that_scaling_makes_singular_is_not_blamed_on_a_precision() {
     assert!(run.stderr.contains("A is singular after scaling in f64: info") && !run.stderr.contains("--dtype"), "{}", run.stderr);
 }
 
-/// The trusted digits must refer to A as it was read. The residual of A as rounded to single precision would show more digits.
+/// The trusted digits must refer to A as it was read. If the residual were that of A rounded to single precision, the message would
+/// promise more digits.
 #[test]
 fn digits_in_single_precision_are_those_of_the_matrix_as_read() {
     let s = Sandbox::new();
@@ -101,7 +102,7 @@ fn digits_in_single_precision_are_those_of_the_matrix_as_read() {
     assert_eq!(figures["trusted_digits"], 0, "{figures:#}");
 }
 
-/// Wilkinson's matrix of order n as CSV text. The factors of this matrix grow to 2^(n-1).
+/// Wilkinson's matrix of order n as CSV text. The elements of its factor U grow to 2^(n-1).
 fn wilkinson(n: usize) -> String {
     let entry = |i: usize, j: usize| {
         if j + 1 == n || i == j {
@@ -120,7 +121,7 @@ fn growth_of_the_factors_costs_digits() {
     let s = Sandbox::new();
     for n in 10..=16_usize {
         let b: Vec<i64> = (0..n).map(|i| (noise(n, i) * 2.0_f64.powi(40)) as i64).collect();
-        // Solves L·y = b and U·x = y exactly, in integers that are multiplied by 2^(n-1).
+        // The test solves L·y = b and U·x = y exactly, with integers that are multiplied by 2^(n-1).
         let mut y: Vec<i128> = Vec::new();
         b.iter().for_each(|&b| y.push(i128::from(b) + y.iter().sum::<i128>()));
         let last = y[n - 1];
@@ -135,10 +136,10 @@ fn growth_of_the_factors_costs_digits() {
     }
 }
 
-/// A function that returns the size of a row or a column.
+/// A function from the index of a row or column to its size.
 type Size<'a> = &'a dyn Fn(usize) -> f64;
 
-/// Random systems of order 40 whose rows and columns have sizes near the limits of the number range.
+/// Tests random systems of order 40 whose rows and columns have sizes near the limits of the number range.
 #[test]
 fn the_condition_is_that_of_the_scaled_matrix_and_always_a_number() {
     let s = Sandbox::new();
@@ -174,7 +175,7 @@ fn numbers_near_the_end_of_the_range_are_solved() {
     let (run, _) = solve(&s, "1e308,1e308\n1e308,-1e308\n", "1e307\n1e308\n", &[]);
     outcome(&run, 0);
     assert!(error(&x(&s), &[0.55, -0.45]) < 1e-15, "{:?}", x(&s));
-    // A solution that overflows must be reported as wrong.
+    // The program must report a solution that overflows as wrong.
     let (run, _) = solve(&s, "1e-300\n", "1e300\n", &[]);
     assert_eq!(run.status, 1, "{}", run.stdout);
     assert!(run.stderr.contains("X exceeds the range of f64"), "{}", run.stderr);
@@ -186,7 +187,7 @@ fn refinement_never_makes_x_worse() {
     let mut fewer = 0;
     for seed in 0..24 {
         let n = 3 + seed % 9;
-        // The matrix is nearly singular. The higher the seed, the closer the matrix is to a singular one.
+        // The matrix of this test is nearly singular. The higher the seed, the closer the matrix is to a singular one.
         let row = |i: usize| if i == 0 { n - 1 } else { i };
         let tiny = |i: usize| if i == 0 { 10.0_f64.powi(-(seed as i32) * 2 / 3) } else { 0.0 };
         let a = csv((0..n).map(|i| (0..n).map(|j| noise(seed, row(i) * n + j) + tiny(i) * noise(seed + 99, j)).collect()));
@@ -196,7 +197,7 @@ fn refinement_never_makes_x_worse() {
                 let (_, figures) = solve(&s, &a, &b, &[&["--dtype", dtype], more].concat());
                 figures["backward_error"].as_f64()
             };
-            // A singular matrix has no backward error.
+            // For a singular matrix the program reports no backward error.
             let (Some(plain), Some(refined)) = (error(&[]), error(&["--refine"])) else { continue };
             assert!(refined <= plain, "{dtype} {seed}: {refined}, {plain} before");
             fewer += usize::from(refined < plain);
@@ -224,7 +225,8 @@ fn a_wrong_solution_is_written_only_when_asked() {
     refused(&s, &["solve", "a.csv", "b.csv", "--write-anyway"], &["--output"]);
 }
 
-/// With `ulimit -f 1` a file may have 1024 bytes. X fits into such a file, but the figures of forty devices do not.
+/// With `ulimit -f 1` a file may have 1024 bytes. X takes less than 1024 bytes, but the figures of a run on forty devices take
+/// more.
 #[cfg(unix)]
 #[test]
 fn x_is_written_before_the_figures() {

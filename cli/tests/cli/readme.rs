@@ -1,4 +1,4 @@
-//! The README's first command prints the number that the README promises.
+//! Tests that the first command of the README prints the number that the README promises.
 
 use std::fs;
 use std::path::Path;

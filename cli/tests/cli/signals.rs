@@ -1,11 +1,12 @@
-//! If a signal ends the program, no unfinished result stays in the folder.
+//! Tests that no unfinished result stays in the folder if a signal ends the program.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{Sandbox, le64, npy};
 
-/// Number of right-hand sides. Writing so large an X as text takes long enough to send a signal.
+/// Number of right-hand sides. The program takes so long to write the text of X that the test can send a signal before the file is
+/// complete.
 const MANY: usize = 3_000_000;
 
 fn sandbox() -> Sandbox {
@@ -15,8 +16,8 @@ fn sandbox() -> Sandbox {
     s
 }
 
-/// The program, started by a shell that runs `preparation` first. The command `env` resets all signals to their default
-/// actions, since a script that runs the tests in the background may ignore some.
+/// The program, started by a shell that runs `preparation` first. The command `env` resets all signals to their default actions,
+/// since a shell that runs the tests in the background may have set some signals to be ignored.
 fn after(s: &Sandbox, preparation: &str) -> Command {
     let program = env!("CARGO_BIN_EXE_lapidary");
     let mut command = Command::new("env");

@@ -1,4 +1,4 @@
-//! Tests of the messages of `solve`.
+//! Tests of the messages that `solve` prints.
 
 use crate::support::{Sandbox, refused};
 
@@ -72,7 +72,7 @@ fn tiny_numbers_are_printed_in_scientific_notation() {
     assert!(s.run(&["solve", "a.csv", "b.csv"]).stdout.contains("2.0000000000e-9"));
 }
 
-/// The name of an OpenCL device without double precision, if there is one.
+/// The name of an OpenCL device without double precision. `None` if the system has no such device.
 fn single_precision_device(s: &Sandbox) -> Option<String> {
     let out = s.run(&["devices", "--json", "--device", "opencl"]).stdout;
     let list: serde_json::Value = serde_json::from_str(&out).unwrap_or_default();
@@ -99,7 +99,7 @@ fn devices_that_cannot_take_part_are_not_named() {
     assert_eq!((on(&["solve", "a.csv", "b.csv"]), on(&["solve", "a.csv", "b.csv", "--dtype", "f32"])), (alone, both));
     assert_eq!((on(&["bench", "gemm", "--n", "8"]), on(&["bench", "gemm", "--n", "8", "--dtype", "f32"])), (alone, both));
     assert_eq!(on(&["hpl", "--n", "10"]), alone);
-    // If only a device without double precision is selected, the program refuses the call before it prints anything.
+    // If the user selects only a device without double precision, the program refuses the call before it prints anything.
     refused(&s, &["bench", "gemm", "--n", "8", "--device", &single], &[&single, "no double precision; use --dtype f32"]);
     refused(&s, &["hpl", "--n", "10", "--device", &single], &[&single, "no double precision; add a device that has it"]);
 }
@@ -127,7 +127,7 @@ fn a_plan_of_endless_length_is_refused() {
     }
 }
 
-/// An element of X that underflows to zero makes X wrong, even if another column is correct.
+/// An element of X that underflows to zero makes X wrong, even if all other columns are correct.
 #[test]
 fn an_x_that_is_lost_below_the_range_is_wrong() {
     let s = Sandbox::new();
@@ -137,12 +137,12 @@ fn an_x_that_is_lost_below_the_range_is_wrong() {
         let out = s.run(&["solve", "a.csv", "b.csv", "-o", "x.npy"]);
         assert!(out.status == 1 && out.stdout.contains("WRONG"), "{} {}", out.stdout, out.stderr);
     }
-    // X = 0 is correct for B = 0.
+    // If B is zero, X = 0 is correct.
     s.text("b.csv", "0\n0\n");
     assert_eq!(s.run(&["solve", "a.csv", "b.csv"]).status, 0);
 }
 
-/// The residual of so many columns is measured by several threads.
+/// For so many columns, several threads compute the residual.
 #[test]
 fn one_wrong_column_of_many_is_found() {
     let s = Sandbox::new();

@@ -1,4 +1,4 @@
-//! Runs the program in a folder of its own for each test.
+//! Runs the program for the tests. Each test has a folder of its own.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Outcome of a run of the program.
+/// Outcome of one run of the program.
 pub struct Run {
     /// Exit status of the program.
     pub status: i32,
@@ -16,7 +16,7 @@ pub struct Run {
     pub stderr: String,
 }
 
-/// An empty folder, which is removed at the end of the test.
+/// A folder that is empty at first, and that is removed at the end of the test.
 pub struct Sandbox(TempDir);
 
 impl Sandbox {
@@ -63,12 +63,12 @@ impl Sandbox {
         names
     }
 
-    /// Runs the program in the folder.
+    /// Runs the program in the folder with the arguments `args`.
     pub fn run(&self, args: &[&str]) -> Run {
         self.run_with(args, &[])
     }
 
-    /// Runs the program in the folder with these environment variables.
+    /// Runs the program in the folder with the arguments `args` and the environment variables `variables`.
     pub fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
         let output = self.command(args).envs(variables.iter().copied()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -86,7 +86,7 @@ impl Sandbox {
         command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT").env_remove("LAPIDARY_NB");
         // Each test has its own cache folder, so no test uses the compiled programs of another test.
         command.env("LAPIDARY_CACHE_DIR", self.0.path().join("cache"));
-        // The probe of drivers is switched off here, since `drivers.rs` tests it.
+        // The variable switches off the probe of drivers, which `drivers.rs` tests.
         command.env("LAPIDARY_PROBE", "0");
         command.current_dir(self.0.path()).args(args);
         command
@@ -106,7 +106,7 @@ pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
 }
 
-/// Asserts that the exit status is 2, that the message contains all words, and that the program wrote nothing.
+/// Asserts that the program refuses the arguments: the exit status is 2, the message contains all `words`, and no file was written.
 pub fn refused(s: &Sandbox, args: &[&str], words: &[&str]) {
     let before = s.files();
     let Run { status, stdout, stderr } = s.run(args);
@@ -115,12 +115,12 @@ pub fn refused(s: &Sandbox, args: &[&str], words: &[&str]) {
     assert_eq!(s.files(), before, "{args:?} wrote something");
 }
 
-/// The numbers as little-endian bytes.
+/// Converts `f64` numbers to little-endian bytes.
 pub fn le64(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The numbers as little-endian bytes.
+/// Converts `f32` numbers to little-endian bytes.
 pub fn le32(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }

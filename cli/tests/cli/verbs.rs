@@ -47,8 +47,8 @@ fn bench_takes_every_flag_of_the_routines() {
     refused(&s, &["bench", "potrf"], &["potrf"]);
 }
 
-/// A memory limit that allows only tiny tiles is refused before anything is planned, since so many commands would take
-/// gigabytes or minutes.
+/// A memory limit that allows only tiny tiles is refused before the program makes a plan, since a plan with so many commands would
+/// take minutes and gigabytes of memory.
 #[test]
 fn a_memory_limit_that_cuts_too_small_is_refused() {
     let s = Sandbox::new();
@@ -61,7 +61,7 @@ fn a_memory_limit_that_cuts_too_small_is_refused() {
             assert!(run.stderr.contains("the limit is too small, at least"), "{verb} {routine}: {}", run.stderr);
         }
     }
-    // A limit below the smallest working set has a different message.
+    // A memory limit below the smallest working set has another message.
     refused(&s, &["plan", "gemm", "--n", "100", "--memory-limit", "1K"], &["the smallest working set is 1536"]);
     outcome(&s.run(&["plan", "gemm", "--n", "100", "--memory-limit", "1536"]), 0);
     refused(&s, &["plan", "getrf", "--n", "50000", "--nb", "1"], &["larger panels (--nb"]);
@@ -93,7 +93,7 @@ fn plans_are_printed_traced_and_drawn() {
         assert!(dot.starts_with(&format!("digraph \"{routine} f64\" {{")) && dot.contains("label="), "{dot}");
     }
     assert!(s.run(&["plan", "gemm", "--n", "8"]).stdout.starts_with("schedule gemm f64: 1 device, "));
-    // The simulated run takes hours, and the register numbers have three digits.
+    // The simulated time is several hours, and the register numbers have three digits.
     let long = s.run(&[
         "plan",
         "getrf",
@@ -121,7 +121,7 @@ fn plans_are_printed_traced_and_drawn() {
     refused(&s, &["plan", "gemm", "--gflops", "0"], &["--gflops 0.0", "from 1e-9"]);
 }
 
-/// The file `thread_siblings_list` of each hardware thread. Empty if the system has no such files.
+/// The file `thread_siblings_list` of each hardware thread. The list is empty if the system has no such files.
 fn thread_siblings() -> Vec<String> {
     let list = |cpu| std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).ok();
     (0..1024).filter_map(list).collect()
@@ -138,12 +138,12 @@ fn devices_are_listed_and_missing_ones_have_their_status() {
     let siblings = thread_siblings();
     let expected = match siblings.len() {
         0 => threads..=threads,
-        // Hardware threads of the same core count once.
+        // Hardware threads of the same core count as one compute unit.
         known if known == threads => {
             let cores = siblings.iter().collect::<HashSet<_>>().len();
             cores..=cores
         }
-        // This process may be restricted to some of the hardware threads.
+        // The operating system may restrict this process to some of the hardware threads.
         _ => 1..=threads,
     };
     assert!(expected.contains(&(cpu["compute_units"].as_u64().unwrap() as usize)), "{list}");
@@ -179,11 +179,11 @@ fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_dev
     }
     refused(&s, &["devices", "--device", "wgpu:-1"], &["`-1`", "wgpu:0,1"]);
     assert!(s.run(&["devices", "--device", "cuda"]).stderr.contains("there is: cpu, opencl"));
-    // An empty variable counts as unset.
+    // An empty environment variable counts as unset.
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "")]), 0);
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "+")]), 2);
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "cuda")]), 3);
-    // The message names the environment variable if it selected the device.
+    // If an environment variable selected the device, the message names this variable.
     for verb in [&["hpl", "--n", "4"][..], &["conformance", "--quick"]] {
         let missing = s.run_with(verb, &[("LAPIDARY_DEVICE", "opencl:99")]);
         outcome(&missing, 3);
@@ -194,7 +194,7 @@ fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_dev
     let several = s.run_with(&["bench", "startup"], &[("LAPIDARY_DEVICE", "cpu:0")]);
     outcome(&several, 2);
     assert!(several.stderr.contains("LAPIDARY_DEVICE=cpu:0"), "{}", several.stderr);
-    // The cache folder is a file here.
+    // The path of the cache folder names a file here.
     std::fs::write(s.path().join("programs"), "").unwrap();
     for action in ["list", "clear"] {
         let run = s.run_with(&["cache", action], &[("LAPIDARY_CACHE_DIR", s.path().join("programs").to_str().unwrap())]);
@@ -231,7 +231,7 @@ fn output_that_cannot_be_written_is_a_failure() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("standard output: cannot write"));
 }
 
-/// Progress and messages are not results, so the exit status stays the same if they cannot be written.
+/// Progress and messages are not results, so the exit status does not change if the program cannot write them.
 #[cfg(target_os = "linux")]
 #[test]
 fn progress_and_messages_need_no_reader() {
@@ -282,13 +282,13 @@ fn work_without_enough_memory_is_refused_with_both_figures() {
         outcome(&run, 2);
         assert!(words.iter().all(|word| run.stderr.contains(word)), "{args:?}: {}", run.stderr);
     };
-    // Each element takes 8 bytes. gemm keeps A, B and C twice, getrs keeps A three times, and hpl keeps A and the right-hand
-    // side. An eighth is added for other memory of the call.
+    // Each element takes 8 bytes. gemm keeps A, B and C twice, getrs keeps A three times, and hpl keeps A and the right-hand side.
+    // The program adds an eighth for other memory of the call.
     refused(&["bench", "gemm", "--n", "512"], "11M", ["gemm m=512 n=512 k=512 takes at least 13.5 MiB", "11.0 MiB can be had"]);
     refused(&["bench", "getrs", "--n", "512"], "5M", ["takes at least 6.8 MiB", "5.0 MiB can be had"]);
     refused(&["hpl", "--n", "1100"], "8M", ["order 1100 takes at least 10.4 MiB", "8.0 MiB can be had"]);
     refused(&["hpl", "--n", "4000000000"], "", ["GiB of host memory", "LAPIDARY_HOST_MEMORY=SIZE"]);
-    // The size of a CSV file is estimated from its first row. A matrix in f32 needs a copy in f64.
+    // The size of a CSV file is estimated from its first row. If A is in f32 and B in f64, the program needs a copy of A in f64.
     s.text("tall.csv", &"1,1,1,1,1,1,1,1,1,1\n".repeat(20_000));
     refused(
         &["solve", "tall.csv", "tall.csv"],
@@ -302,7 +302,7 @@ fn work_without_enough_memory_is_refused_with_both_figures() {
     outcome(&s.run_with(&["bench", "gemm", "--n", "512", "--reps", "1"], &[("LAPIDARY_HOST_MEMORY", "14M")]), 0);
 }
 
-/// `ulimit -v` counts in KiB. The command line contains no limit.
+/// `ulimit -v` takes a number of KiB. The command line of the program contains no limit.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_limit_on_the_address_space_is_a_limit_of_memory() {

@@ -1,4 +1,4 @@
-//! Cases of batches: shapes, strides, and operands in buffers with canaries around the matrices.
+//! Cases of batched routines: shapes, strides, and matrices in a buffer with canaries around each matrix.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use super::fill::canary;
 use super::{Case, Fill, Rng, below};
 use crate::oracle::Dense;
 
-/// One batch: its sizes, its storage and its numbers.
+/// The description of one batch: sizes, storage and numbers of its matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchCase {
     /// Number of matrices in the batch.
     pub count: usize,
-    /// Rows of a result, or of a matrix that is factored.
+    /// Number of rows of each result, or of each matrix that is factored.
     pub m: usize,
-    /// Columns of a result, or of a matrix that is factored.
+    /// Number of columns of each result, or of each matrix that is factored.
     pub n: usize,
-    /// Number of terms of a product, or of right-hand sides.
+    /// Number of terms of each product, or number of right-hand sides of each system.
     pub k: usize,
     /// The operations on A (or on the factored matrix) and on B.
     pub ops: [Op; 2],
-    /// Storage order of the elements of a matrix.
+    /// Storage order of the elements of each matrix.
     pub layout: Layout,
-    /// Elements between two lines of a matrix, and between two matrices.
+    /// Number of unused elements between two columns (of a row-major matrix: rows), and between two matrices.
     pub gaps: [usize; 2],
     /// The kind of numbers in the matrices.
     pub fill: Fill,
@@ -52,19 +52,19 @@ impl fmt::Display for BatchCase {
     }
 }
 
-/// Orders just below, at and just above the tiles of the kernels for small matrices.
+/// Extents of small matrices: just below, at and just above the tiles of the kernels for small matrices.
 pub const SIZES: [usize; 9] = [1, 2, 7, 16, 31, 32, 33, 64, 65];
 
 impl BatchCase {
-    /// A batch of `count` square matrices of order n without gaps.
+    /// The case of `count` square matrices of order n without gaps.
     #[must_use]
     pub fn square(n: usize, count: usize, seed: u64) -> Self {
         let (ops, layout) = ([Op::NoTrans; 2], Layout::ColMajor);
         BatchCase { count, m: n, n, k: n, ops, layout, gaps: [0; 2], fill: Fill::Uniform, seed }
     }
 
-    /// One case for each size of [`SIZES`], with other extents drawn from the same list. Layouts and gaps alternate from
-    /// case to case.
+    /// One case for each size of [`SIZES`], whose other extents are drawn from [`SIZES`] too. Layouts and gaps alternate from case
+    /// to case.
     #[must_use]
     pub fn of_sizes(seed: u64) -> Vec<Self> {
         let rng = &mut Rng::new(seed);
@@ -79,13 +79,13 @@ impl BatchCase {
         SIZES.iter().enumerate().map(&mut case).collect()
     }
 
-    /// Draws `count` matrices of the kind that the case names.
+    /// Draws `count` matrices of the kind `self.fill`.
     #[must_use]
     pub fn matrices<T: Scalar>(&self, rows: usize, cols: usize, rng: &mut Rng) -> Vec<Dense> {
         (0..self.count).map(|_| self.fill.matrix::<T>(rows, cols, rng)).collect()
     }
 
-    /// Stores the matrices in the layout and with the gaps of the case.
+    /// Stores the matrices in the layout and with the gaps of this case, in a new buffer.
     #[must_use]
     pub fn store<T: Scalar>(&self, matrices: &[Dense], (rows, cols): (usize, usize)) -> StoredBatch<T> {
         let BatchCase { count, layout, gaps: [line_gap, gap], .. } = *self;
@@ -95,14 +95,14 @@ impl BatchCase {
     }
 }
 
-/// A batch of matrices in one buffer. Every element outside the matrices is a canary.
+/// A batch of matrices in one buffer. Every element of the buffer outside the matrices is a canary.
 #[derive(Clone, Debug)]
 pub struct StoredBatch<T> {
     data: Vec<T>,
     shape: BatchShape,
 }
 
-/// Number of canaries after the last matrix.
+/// Number of canaries after the last matrix of a batch.
 const TAIL: usize = 5;
 
 impl<T: Scalar> StoredBatch<T> {
@@ -114,31 +114,31 @@ impl<T: Scalar> StoredBatch<T> {
         stored
     }
 
-    /// Read access to the matrices.
+    /// The batch, for reading.
     ///
     /// # Panics
-    /// The function never panics, since the buffer is large enough.
+    /// `view` never panics, since the buffer holds all matrices.
     #[must_use]
     pub fn view(&self) -> Batch<'_, T> {
         Batch::new(&self.data, self.shape).expect("the buffer holds all matrices")
     }
 
-    /// Write access to the matrices.
+    /// The batch, for writing.
     ///
     /// # Panics
-    /// The function never panics, since the buffer is large enough and the matrices do not overlap.
+    /// `view_mut` never panics, since the buffer holds all matrices and the matrices do not overlap.
     #[must_use]
     pub fn view_mut(&mut self) -> BatchMut<'_, T> {
         BatchMut::new(&mut self.data, self.shape).expect("the buffer holds all matrices")
     }
 
-    /// The elements of matrix `i`.
+    /// A copy of matrix `i` in the form of the oracle.
     #[must_use]
     pub fn dense(&self, i: usize) -> Dense {
         Dense::from_view(self.view().get(i))
     }
 
-    /// Index of the first canary that was overwritten, if there is one.
+    /// Index of the first canary that was overwritten. `None` if no canary was overwritten.
     #[must_use]
     pub fn damaged(&self) -> Option<usize> {
         let mut restored = self.clone();
@@ -150,7 +150,7 @@ impl<T: Scalar> StoredBatch<T> {
         restored.data.iter().position(|x| x.to_f64().to_bits() != canary)
     }
 
-    /// The index at which the bits of the buffer first differ from those of `before`, if they differ.
+    /// The first index at which the bits of this buffer differ from those of the buffer of `before`. `None` if all bits are equal.
     #[must_use]
     pub fn changed(&self, before: &Self) -> Option<usize> {
         let mut pairs = self.data.iter().zip(&before.data);

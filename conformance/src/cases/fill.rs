@@ -8,32 +8,32 @@ use super::Rng;
 use crate::bounds::eta;
 use crate::oracle::Dense;
 
-/// The kind of numbers in an operand.
+/// The kind of numbers that fill an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// Uniform numbers in [−1, 1).
     Uniform,
-    /// Uniform numbers in [0, 1). Sums of these positive numbers grow, and so do the rounding errors of the sums.
+    /// Uniform numbers in [0, 1). The sum of such numbers grows with each term, and so does its rounding error.
     Positive,
-    /// Integers up to 8 in magnitude, of which products and sums are exact.
+    /// Integers from −8 to 8. Products and sums of such integers are exact.
     Integers,
     /// Numbers with magnitudes from 2^-20 to 2^20.
     Graded,
-    /// Numbers whose magnitudes span two fifths of the range of exponents (2^±400 for `f64`). The other factor of the
-    /// product has uniform numbers in [−1, 1).
+    /// Numbers with magnitudes from 2^-400 to 2^400 (`f64`) or 2^-49 to 2^49 (`f32`): two fifths of the range of exponents. In a
+    /// product, the second matrix has uniform numbers in [−1, 1).
     Wide,
-    /// Numbers around the smallest normal number. Many of these numbers are subnormal.
+    /// Numbers with magnitudes up to four times the smallest normal number. Many of these numbers are subnormal.
     Tiny,
-    /// Numbers from η to 2^72·η, of which about a third (`f32`) or 70 % (`f64`) are subnormal. The larger results must be
-    /// right even if a device treats the subnormal numbers as zero.
+    /// Numbers from η to 2^72·η, of which about a third (`f32`) or 70 % (`f64`) are subnormal. The larger results of a product must
+    /// be right even if a device treats subnormal numbers as zero.
     Rising,
-    /// Numbers near the square root of the largest number, so that products are near overflow.
+    /// Numbers near the square root of the largest number of the type, so that a product of two such numbers is near overflow.
     Huge,
     /// Uniform numbers with many zeros and a few NaN and ∞.
     NonFinite,
-    /// Zeros of either sign in one factor of a product. The other factor of the product is infinite.
+    /// Zeros of either sign, for one matrix of a product whose other matrix is infinite.
     Zeros,
-    /// Infinities of either sign in one factor of a product. The other factor of the product is zero.
+    /// Infinities of either sign, for one matrix of a product whose other matrix is zero.
     Infinities,
     /// All elements are NaN.
     Poison,
@@ -79,7 +79,7 @@ impl Fill {
         Fill::Payloads,
     ];
 
-    /// Draws a matrix whose elements are numbers of the type `T`.
+    /// Draws a matrix of numbers of this kind, each rounded to the type `T`.
     #[must_use]
     pub fn matrix<T: Scalar>(self, rows: usize, cols: usize, rng: &mut Rng) -> Dense {
         let rare = 2 * rows.max(cols);
@@ -106,13 +106,14 @@ impl Fill {
         }
     }
 
-    /// Whether results are subnormal too, so that the bounds on norms do not apply.
+    /// Whether products of such numbers may be subnormal, so that the bounds on norms do not apply.
     #[must_use]
     pub fn is_tiny(self) -> bool {
         matches!(self, Fill::Tiny | Fill::Rising)
     }
 
-    /// The kind of numbers in the second factor of a product, for which the product stays in the range of the type.
+    /// The kind of numbers for the second matrix of a product whose first matrix has numbers of this kind. The product then stays
+    /// in the range of the type.
     #[must_use]
     pub fn partner(self) -> Fill {
         match self {
@@ -125,21 +126,21 @@ impl Fill {
     }
 }
 
-/// A power of two near the square root of the largest number. The square of this number times 2^14 is finite.
+/// A power of two near the square root of the largest number of the type. The square of this power, times 2^14, is finite.
 fn huge<T: Scalar>() -> f64 {
     (1.0 / T::MIN_POSITIVE).sqrt() / 256.0
 }
 
-/// A quiet NaN with a random sign and payload. The payload lies in the bits that survive the conversion to `f32`.
+/// A quiet NaN with a random sign and payload. The payload lies in the bits that a conversion from `f64` to `f32` keeps.
 fn payload(rng: &mut Rng) -> f64 {
     const KEPT: u64 = 0x8007_ffff_e000_0000;
     f64::from_bits(f64::NAN.to_bits() | (rng.bits() & KEPT))
 }
 
-/// A canary: a NaN with a payload. If a routine reads the canary, NaN appears in the result. If a routine overwrites the
-/// canary, the bits of the element change.
+/// The canary: a NaN with a payload, which fills the elements that no routine may use. If a routine reads a canary, NaN appears in
+/// the result. If a routine overwrites a canary, the bits of the element change.
 #[must_use]
 pub fn canary<T: Scalar>() -> T {
-    // the payload lies in the bits that survive the conversion to f32
+    // the payload lies in the bits that a conversion from `f64` to `f32` keeps
     T::from_f64(f64::from_bits(0x7ffc_abcd_e000_0000))
 }

@@ -10,7 +10,7 @@ use super::storage::{Storage, Stored, storage};
 use super::{Case, Rng, Scope, below, factor, nonzero_factor, op, packed, seed};
 use crate::oracle::Dense;
 
-/// One call of gemm.
+/// A description of one call of gemm.
 #[derive(Clone, Copy, PartialEq)]
 pub struct GemmCase {
     /// Rows of C.
@@ -21,13 +21,13 @@ pub struct GemmCase {
     pub k: usize,
     /// The operations on A and B.
     pub ops: (Op, Op),
-    /// Factor of the product.
+    /// The scalar α, which multiplies the product.
     pub alpha: f64,
-    /// Factor of the old C.
+    /// The scalar β, which multiplies the old C.
     pub beta: f64,
     /// The kind of numbers in the operands.
     pub fill: Fill,
-    /// Whether B is A itself, in the same memory. In this case `op(B) = op(A)ᵀ`.
+    /// Whether A and B are the same matrix, in the same memory. If B is A, `op(B)` is `op(A)ᵀ`.
     pub same: bool,
     /// The storage of A, B and C.
     pub storage: [Storage; 3],
@@ -75,20 +75,20 @@ impl fmt::Debug for GemmCase {
     }
 }
 
-/// The operands of a case in memory.
+/// The operands of a [`GemmCase`], stored in memory.
 #[derive(Clone, Debug)]
 pub struct GemmData<T> {
-    /// The left factor A.
+    /// The left matrix A of the product.
     pub a: Stored<T>,
-    /// The right factor B. `None` if it is the left factor itself.
+    /// The right matrix B of the product. `None` if B is the same matrix as A.
     pub b: Option<Stored<T>>,
     /// The matrix C, which receives the result.
     pub c: Stored<T>,
 }
 
 impl GemmCase {
-    /// Draws random cases with numbers of the kinds `fills`. α is never zero, because some libraries read A even if `α =
-    /// 0`. A library that reads A under `α = 0` should fail only the one property that tests `α = 0`.
+    /// Draws random cases with numbers of the kinds `fills`. A random case never has `α = 0`, because some libraries read A even if
+    /// `α = 0`, and a library with this fault should fail only the property that tests `α = 0`.
     pub fn any(scope: &Scope, fills: &'static [Fill]) -> impl Strategy<Value = GemmCase> + use<> {
         let fill = prop::sample::select(fills);
         let flags = (op(), op(), prop::bool::weighted(0.1));
@@ -102,21 +102,21 @@ impl GemmCase {
         )
     }
 
-    /// `C ← C/2 − A·B` with packed matrices of uniform numbers. The elements of `extents` are m, n and k.
+    /// The case `C ← C/2 − A·B` with packed matrices of uniform numbers. The elements of `extents` are m, n and k.
     #[must_use]
     pub fn packed([m, n, k]: [usize; 3], seed: u64) -> Self {
         let (ops, storage) = ((Op::NoTrans, Op::NoTrans), [Storage::default(); 3]);
         GemmCase { m, n, k, ops, alpha: -1.0, beta: 0.5, fill: Fill::Uniform, same: false, storage, seed }
     }
 
-    /// Four cases: each factor transposed or not.
+    /// The four variants of this case with A and B each transposed or not.
     #[must_use]
     pub fn all_ops(self) -> [Self; 4] {
         let (n, t) = (Op::NoTrans, Op::Trans);
         [(n, n), (t, n), (n, t), (t, t)].map(|ops| GemmCase { ops, ..self })
     }
 
-    /// The case with A in place of B.
+    /// This case with the matrix A in place of B, so that the call computes `op(A)·op(A)ᵀ`.
     #[must_use]
     pub fn of_one_matrix(self) -> Self {
         let [a, _, c] = self.storage;
@@ -128,7 +128,8 @@ impl GemmCase {
         GemmCase { alpha, beta: (2.0 * self.beta).trunc(), ..self }
     }
 
-    /// Draws the operands. An operand that the routine must not read, since its factor is zero, is filled with canaries.
+    /// Draws the operands. If α is zero, the routine must not read A and B, and if β is zero, the routine must not read C. The
+    /// function fills an operand that the routine must not read with canaries.
     #[must_use]
     pub fn data<T: Scalar>(&self) -> GemmData<T> {
         let rng = &mut Rng::new(self.seed);
@@ -146,19 +147,19 @@ impl GemmCase {
 }
 
 impl<T: Scalar> GemmData<T> {
-    /// The right factor B.
+    /// The right matrix B of the product, which may be the same matrix as A.
     #[must_use]
     pub fn b(&self) -> &Stored<T> {
         self.b.as_ref().unwrap_or(&self.a)
     }
 
-    /// `op(A)`, `op(B)` and C as the oracle takes them.
+    /// The matrices `op(A)`, `op(B)` and C in the form of the oracle.
     #[must_use]
     pub fn operands(&self, case: &GemmCase) -> (Dense, Dense, Dense) {
         (self.a.dense().under(case.ops.0), self.b().dense().under(case.ops.1), self.c.dense())
     }
 
-    /// The arguments of the call. `c` receives the result.
+    /// The arguments of the call that `case` describes. The result is written to `c`.
     pub fn args<'a>(&'a self, case: &GemmCase, c: &'a mut Stored<T>) -> Gemm<'a, T> {
         let gemm = Gemm::new(self.a.view(), self.b().view(), c.view_mut()).op_a(case.ops.0).op_b(case.ops.1);
         gemm.alpha(T::from_f64(case.alpha)).beta(T::from_f64(case.beta))

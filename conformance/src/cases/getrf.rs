@@ -16,32 +16,34 @@ use crate::oracle::Dense;
 pub enum Shape {
     /// A matrix of uniform random numbers.
     Random,
-    /// Uniform numbers, with each column scaled by a power of two.
+    /// A matrix of uniform numbers whose columns are multiplied by different powers of two.
     Graded,
-    /// A product of exact factors with its rows permuted, so that the pivots, the factors and `info` are known.
+    /// A product of two triangular matrices L and U without rounding errors, with its rows permuted, so that the pivots, the
+    /// factors and `info` are known.
     Exact,
-    /// As `Exact`, but not permuted. In every other column, candidates for the pivot have the same magnitude as the
-    /// diagonal, so that the first row must stay in place.
+    /// A matrix as in `Exact`, but not permuted. In every other column, candidates for the pivot have the same magnitude as the
+    /// diagonal element, so that no row may be exchanged.
     Ties,
-    /// As `Exact`, with candidates of equal magnitude in every other column. The diagonal element is smaller than these
+    /// A matrix as in `Exact`, with candidates of equal magnitude in every other column. The diagonal element is smaller than these
     /// candidates, so that the first candidate must become the pivot.
     TiesBelow,
-    /// As `Exact`, with a zero pivot.
+    /// A matrix as in `Exact`, with a zero pivot.
     Singular,
-    /// As `Exact`, with a column of zeros.
+    /// A matrix as in `Exact`, with a column of zeros.
     ZeroColumn,
-    /// Rows of the identity in random order.
+    /// The rows of the identity in random order.
     Permuted,
     /// A matrix that is diagonally dominant by rows and by columns, which is factored without pivoting.
     Dominant,
-    /// Wilkinson's matrix, whose growth 2^(n−1) is the largest possible. The factorisation is exact up to order 24.
+    /// Wilkinson's matrix of order n, whose growth factor 2^(n−1) is the largest possible. The factorisation is exact up to order
+    /// 24.
     Wilkinson,
     /// Hilbert's matrix.
     Hilbert,
-    /// Uniform numbers and one NaN.
+    /// A matrix of uniform numbers and one NaN.
     Nan,
-    /// Uniform numbers, with NaN as the first element. Comparisons with NaN are false, so that no other element becomes the
-    /// pivot.
+    /// A matrix of uniform numbers, except that the first element is NaN. Comparisons with NaN are false, so that no other element
+    /// becomes the first pivot.
     NanPivot,
 }
 
@@ -64,7 +66,7 @@ impl Shape {
     ];
 }
 
-/// One call of getrf.
+/// A description of one call of getrf.
 #[derive(Clone, Copy, PartialEq)]
 pub struct GetrfCase {
     /// Rows of A.
@@ -120,7 +122,7 @@ impl GetrfCase {
         })
     }
 
-    /// The factorisation of a square matrix of order n in packed storage.
+    /// The case of a packed square matrix of order n.
     #[must_use]
     pub fn square(n: usize, shape: Shape) -> Self {
         GetrfCase { m: n, n, shape, storage: Storage::default(), seed: 1 }
@@ -148,8 +150,8 @@ impl GetrfCase {
         matrix.map(|x| T::from_f64(x).to_f64())
     }
 
-    /// `P·L·U` with factors for which no variant of the algorithm has rounding errors. L = I + N with N·N = 0, so that the
-    /// elements of L⁻¹ = I − N have as few digits as those of L. The diagonal of U holds powers of two.
+    /// `P·L·U` with factors for which no variant of the algorithm has rounding errors. The factor L is I + N with N·N = 0, so that
+    /// the elements of L⁻¹ = I − N have as few digits as those of L. The diagonal of U holds powers of two.
     fn product_of_factors(&self, rng: &mut Rng) -> Dense {
         self.exact_factors(rng).product()
     }
@@ -160,7 +162,8 @@ impl GetrfCase {
         let (l, u) = (self.exact_l(least, zero, rng), self.exact_u(least, zero, rng));
         let kept = match zero {
             _ if self.shape == Shape::Ties => self.m,
-            // above a zero pivot no candidate is larger than the others, so its row must already be in place
+            // above a zero pivot no candidate for the pivot is larger than the others, so that the row of the pivot must already be
+            // in place
             Some(zero) => zero + 1,
             None => 0,
         };
@@ -169,8 +172,8 @@ impl GetrfCase {
         if matches!(self.shape, Shape::Ties | Shape::TiesBelow) { factors.with_ties() } else { factors }
     }
 
-    /// The factors and pivots of a regular matrix that is a product of exact factors. The function computes them without a
-    /// factorisation.
+    /// The factors and pivots of a matrix of the kind `Exact`. The function takes them from the construction of the matrix, without
+    /// a factorisation.
     #[must_use]
     pub fn known_factors(&self) -> (Dense, Vec<usize>) {
         self.exact_factors(&mut Rng::new(self.seed)).factored()
@@ -181,8 +184,8 @@ impl GetrfCase {
         (singular && least > 0).then(|| rng.below(least))
     }
 
-    /// The exact factor L. Multipliers stand in even columns, in odd rows and in the rows below the square part. A column
-    /// with a zero pivot has no multipliers.
+    /// The exact factor L. The nonzero elements of L below the diagonal stand in even columns, in odd rows and in the rows below
+    /// the square part. A column with a zero pivot has only zeros below the diagonal.
     fn exact_l(&self, least: usize, zero: Option<usize>, rng: &mut Rng) -> Dense {
         Dense::from_fn(self.m, least, |i, j| match i {
             _ if i == j => 1.0,
@@ -206,15 +209,15 @@ impl GetrfCase {
         (Stored::new(matrix, self.storage), Pivots::new(self.m.min(self.n)))
     }
 
-    /// The arguments of the call. Only a diagonally dominant matrix is factored without pivoting.
+    /// The arguments of the call of getrf. Only a diagonally dominant matrix is factored without pivoting.
     pub fn args<'a, T: Scalar>(&self, a: &'a mut Stored<T>, ipiv: &'a mut [i32]) -> Getrf<'a, T> {
         let getrf = Getrf::new(a.view_mut(), ipiv);
         if self.shape == Shape::Dominant { getrf.without_pivoting() } else { getrf }
     }
 }
 
-/// Factors without rounding errors, and the order of the rows of their product. Row i of the matrix is row `order[i]` of
-/// L·U.
+/// Triangular matrices L and U whose product has no rounding errors, and the order of the rows of this product: row i of the matrix
+/// is row `order[i]` of L·U.
 struct ExactFactors {
     l: Dense,
     u: Dense,
@@ -222,7 +225,7 @@ struct ExactFactors {
 }
 
 impl ExactFactors {
-    /// The product `P·L·U`. The sums are exact and skip the elements of L that are zero.
+    /// The product `P·L·U`. The sums are exact. The sums skip the terms in which the element of L is zero.
     fn product(&self) -> Dense {
         let ExactFactors { l, u, order } = self;
         let row = |i: usize| (0..l.cols()).map(|p| (p, l.at(i, p))).filter(|term| term.1 != 0.0).collect();
@@ -231,8 +234,8 @@ impl ExactFactors {
         Dense::from_fn(order.len(), u.cols(), element)
     }
 
-    /// Doubles the multipliers of each column in all rows after the pivot. The candidates after the pivot then have the
-    /// same magnitude as the pivot, so that the first of equal candidates is the pivot.
+    /// Doubles the multipliers of each column of L in all rows after the row of the pivot. The candidates in these rows then have
+    /// the same magnitude as the pivot, so that the first of equal candidates is the pivot.
     fn with_ties(mut self) -> Self {
         let mut rows = self.order.clone();
         for j in 0..self.l.cols() {
@@ -242,8 +245,8 @@ impl ExactFactors {
         self
     }
 
-    /// L and U in their common storage, and the row exchanges. In each step, the row that L has there becomes the pivot: a
-    /// multiplier in an earlier row is less than one in magnitude.
+    /// L and U in one array, and the row exchanges. In step i, row i of L becomes the pivot row, because the multipliers of all
+    /// rows above it are less than one in magnitude.
     fn factored(self) -> (Dense, Vec<usize>) {
         let ExactFactors { l, u, order: mut rows } = self;
         let ipiv = (0..l.cols()).map(|i| exchange(&mut rows, i)).collect();
@@ -252,7 +255,7 @@ impl ExactFactors {
     }
 }
 
-/// Moves row `i` of L into place `i` of `rows`. Returns the former place of the row.
+/// Exchanges entry `i` of `rows` with the entry that equals `i`. Returns the index at which this entry was found.
 fn exchange(rows: &mut [usize], i: usize) -> usize {
     let p = (i..rows.len()).find(|&p| rows[p] == i).expect("every row comes once");
     rows.swap(i, p);

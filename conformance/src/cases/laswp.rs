@@ -1,4 +1,4 @@
-//! Cases of row exchanges.
+//! Cases of the routine laswp, which exchanges rows.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::storage::{Storage, storage};
 use super::{Case, Fill, Rng, Scope, below, packed, seed};
 use crate::oracle::Dense;
 
-/// One call of laswp.
+/// A description of one call of laswp.
 #[derive(Clone, Copy, PartialEq)]
 pub struct LaswpCase {
     /// Rows of A.
@@ -18,7 +18,7 @@ pub struct LaswpCase {
     pub n: usize,
     /// Number of exchanges, at most `m`.
     pub count: usize,
-    /// Whether the exchanges are done in forward order.
+    /// Whether the first exchange is done first (forward) or last.
     pub forward: bool,
     /// The storage of A.
     pub storage: Storage,
@@ -60,7 +60,7 @@ impl fmt::Debug for LaswpCase {
 }
 
 impl LaswpCase {
-    /// Draws random cases.
+    /// Draws random cases with the extents of the scope.
     pub fn any(scope: &Scope) -> impl Strategy<Value = LaswpCase> + use<> {
         (scope.extents(), any::<bool>(), storage(), seed()).prop_map(|([m, n, count], forward, storage, seed)| LaswpCase {
             m,
@@ -72,7 +72,7 @@ impl LaswpCase {
         })
     }
 
-    /// Draws the matrix and the exchanges. An exchange may name any row, and several exchanges may name the same row.
+    /// Draws the matrix and the row exchanges. An exchange may name any row, and several exchanges may name the same row.
     #[must_use]
     pub fn matrix<T: Scalar>(&self) -> (Dense, Vec<usize>) {
         let rng = &mut Rng::new(self.seed);

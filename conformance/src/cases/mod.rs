@@ -1,7 +1,7 @@
 //! Random cases: descriptions that can be printed, from which the operands are computed.
 //!
-//! A case contains sizes, flags, storage and a seed, but not the numbers. Since a case is so short, a failure with its case
-//! fits on one line, and the case can be run again.
+//! A case contains sizes, flags, storage and a seed, but not the numbers. A case is short enough to be printed on the line of a
+//! failure, from which a user can run the case again.
 
 pub mod batched;
 pub mod fill;
@@ -29,57 +29,57 @@ pub use solve::SolveCase;
 pub use storage::{Storage, Stored};
 pub use trsm::{Pivot, TrsmCase};
 
-/// A case of a routine. A case prints on one line, which the module [`pinned`] can read again.
+/// The description of the operands of one call. A case is printed on one line, which the module [`pinned`] can read.
 pub trait Case: Copy + std::fmt::Display {
-    /// Flags of the call in the letters of the BLAS interface.
+    /// Flags of the call, in the letters of the BLAS interface.
     fn flags(&self) -> String;
 
-    /// The size on which the bounds of the case depend.
+    /// The size of the operands on which the bounds of the case depend.
     fn size(&self) -> usize;
 
-    /// Cases that are simpler in one respect. The largest simplifications come first.
+    /// Cases that differ from this case in one respect and are simpler. The cases with the largest simplification come first.
     fn simpler(&self) -> Vec<Self>;
 }
 
-/// Extents below the given one: small extents next to powers of two, half of the extent, and the extent less one.
+/// Extents that are smaller than `extent`: small numbers next to powers of two, half of `extent`, and `extent` − 1.
 pub(crate) fn below(extent: usize) -> impl Iterator<Item = usize> {
     [1, 2, 3, 5, 9, 17, 33, extent / 2, extent.saturating_sub(1)].into_iter().filter(move |&less| less < extent)
 }
 
-/// Copies of `storage` in which one of the storages is packed.
+/// For each operand that is not packed, a copy of `storage` in which this operand is packed.
 pub(crate) fn packed<const N: usize>(storage: [Storage; N]) -> impl Iterator<Item = [Storage; N]> {
     let is_plain = move |at: &usize| storage[*at] != Storage::default();
     (0..N).filter(is_plain).map(move |at| std::array::from_fn(|i| if i == at { Storage::default() } else { storage[i] }))
 }
 
-/// The extent of a run: sizes and number of cases.
+/// The sizes and the number of the cases that a run of the suite draws.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Block sizes of the subject. The suite tests each block size, one less and one more.
+    /// Block sizes of the subject. For each block size b the suite draws the extents b − 1, b and b + 1.
     pub blocks: Vec<usize>,
-    /// Smallest extent of the random cases. The value is zero, except for a subject whose code for small calls is not to be
-    /// tested again.
+    /// Smallest extent of the random cases. The value is zero, unless another subject already tests the code for small calls.
     pub min: usize,
-    /// Largest extent of the random cases.
+    /// Largest extent of the random cases, except that [`Scope::extents`] draws a few extents up to twice as large.
     pub max: usize,
     /// Number of random cases of each property.
     pub cases: u32,
-    /// Sizes at which only checksums and residuals are checked.
+    /// Orders of the large matrices. The oracle would take too long for them, so that the suite checks checksums, residuals and
+    /// known factors.
     pub large: Vec<usize>,
-    /// Number of elements at which indices are tested for overflow. The matrix of that test has a few more elements.
+    /// The matrix that tests 32-bit indices for overflow has a few more than this number of elements.
     pub elements: usize,
     /// Seed of the random cases.
     pub seed: u64,
 }
 
 impl Scope {
-    /// A run of all properties that takes about a minute on a device that runs on the CPU.
+    /// The scope of a run of all properties that takes about a minute on a driver for the CPU.
     #[must_use]
     pub fn quick(seed: u64) -> Self {
         Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 130, cases: 40, large: vec![257, 520], elements: 1 << 16, seed }
     }
 
-    /// A run with more cases, and with sizes larger than the tiles of a graphics card.
+    /// The scope of a run with more cases than the quick run, and with sizes larger than the tiles of a graphics card.
     #[must_use]
     pub fn full(seed: u64) -> Self {
         Scope {
@@ -93,7 +93,7 @@ impl Scope {
         }
     }
 
-    /// Draws an extent of a matrix: 0, 1, 2, 7, a block size or its neighbour, or any number up to `max`.
+    /// Draws an extent of a matrix: 0, 1, 2, 7, a block size b, b − 1 or b + 1, or any number up to `max`.
     pub fn extent(&self) -> impl Strategy<Value = usize> + use<> {
         let around = self.blocks.iter().flat_map(|&block| [block.saturating_sub(1), block, block + 1]);
         let least = self.min.max(1);
@@ -104,21 +104,21 @@ impl Scope {
         ]
     }
 
-    /// The scope with extents of at most 64. An operation on subnormal numbers can take a CPU a hundred times longer than
-    /// another.
+    /// This scope with extents of at most 64, for operands with subnormal numbers: an operation on subnormal numbers can take a CPU
+    /// a hundred times longer than an operation on normal numbers.
     #[must_use]
     pub fn short(&self) -> Scope {
         Scope { min: 0, max: self.max.min(64), ..self.clone() }
     }
 
-    /// The scope with the number of cases divided by `divisor`, rounded up.
+    /// This scope with the number of cases divided by `divisor`, rounded up.
     #[must_use]
     pub fn part(&self, divisor: u32) -> Scope {
         Scope { cases: self.cases.div_ceil(divisor), ..self.clone() }
     }
 
-    /// Triples of extents around each block size b in the scope: three equal extents (b − 1, b or b + 1), and the three
-    /// different extents in three orders.
+    /// Triples of extents around each block size b of the scope: three equal extents (b − 1, b or b + 1), and the extents b − 1, b
+    /// and b + 1 in three orders.
     #[must_use]
     pub fn edges(&self) -> Vec<[usize; 3]> {
         let blocks = self.blocks.iter().filter(|&&block| (self.min + 1..self.max).contains(&block));
@@ -129,7 +129,8 @@ impl Scope {
         blocks.flat_map(around).collect()
     }
 
-    /// Draws one of the extents that lie in the scope. If none lies there, returns the largest extent of the scope.
+    /// Draws one of those `extents` that lie between the smallest and the largest extent of the scope. If no such extent exists,
+    /// the function returns the largest extent of the scope.
     fn one_of(&self, extents: impl IntoIterator<Item = usize>) -> prop::sample::Select<usize> {
         let mut within: Vec<usize> = extents.into_iter().filter(|x| (self.min..=self.max).contains(x)).collect();
         if within.is_empty() {
@@ -138,8 +139,8 @@ impl Scope {
         prop::sample::select(within)
     }
 
-    /// Draws three extents. Sometimes one extent is long and two are short, or the reverse; sometimes all are equal. Code
-    /// that confuses rows with columns may fail only for such extents.
+    /// Draws three extents. In some draws one extent is long and two are short, or one is short and two are long; in some draws all
+    /// three are equal. Code that confuses rows with columns may fail only for such extents.
     pub fn extents(&self) -> impl Strategy<Value = [usize; 3]> + use<> {
         let (short, long) = (self.min.max(1)..=self.min + 8, self.max..=2 * self.max);
         let skinny = one_unlike(short.clone(), long.clone());
@@ -151,7 +152,7 @@ impl Scope {
 
 type Extents = std::ops::RangeInclusive<usize>;
 
-/// Draws two extents from one range and one from another, in any order.
+/// Draws two extents from the range `two` and one extent from the range `one`, in any order.
 fn one_unlike(two: Extents, one: Extents) -> impl Strategy<Value = [usize; 3]> {
     (prop::array::uniform3(two), one, 0..3_usize).prop_map(|(mut extents, unlike, at)| {
         extents[at] = unlike;
@@ -159,7 +160,7 @@ fn one_unlike(two: Extents, one: Extents) -> impl Strategy<Value = [usize; 3]> {
     })
 }
 
-/// Draws a factor: 0, 1, −1, or a random number that is exact in both precisions.
+/// Draws a scalar α or β: 0, 1, −1, or a random number that is exact in both precisions.
 pub fn factor() -> impl Strategy<Value = f64> {
     prop_oneof![
         2 => Just(1.0),
@@ -169,7 +170,7 @@ pub fn factor() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// Draws a factor like [`factor`], but never zero.
+/// Draws a scalar α or β as [`factor`] does, but never zero.
 pub fn nonzero_factor() -> impl Strategy<Value = f64> {
     factor().prop_map(|factor| if factor == 0.0 { 1.0 } else { factor })
 }

@@ -1,6 +1,6 @@
-//! Reads cases from files, in the form in which a failure prints its case.
+//! Reads cases from case files. A case has the form in which a failure prints it.
 //!
-//! A file contains one case and lines of remarks. A remark begins with `#`.
+//! A case file contains one case and any number of remarks. Each remark is a line that begins with `#`.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::{Fill, GemmCase, GetrfCase, LaswpCase, Pivot, Shape, SolveCase, Stora
 use crate::properties::{gemm, getrf, laswp, solve, trsm};
 use crate::{Failure, Subject, Trial};
 
-/// A case of any routine.
+/// A case of any routine, as a case file describes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pinned {
     /// A call of gemm.
@@ -27,7 +27,7 @@ pub enum Pinned {
 }
 
 impl Pinned {
-    /// The routines that the check calls.
+    /// The routines that [`Pinned::check`] calls.
     #[must_use]
     pub fn calls(&self) -> &'static [Routine] {
         match self {
@@ -42,7 +42,7 @@ impl Pinned {
     /// Runs all checks of the case.
     ///
     /// # Errors
-    /// A check failed. The failure names the first such check.
+    /// A check of the case failed. The error names the first check that failed.
     pub fn check<S: Subject + ?Sized, T: Scalar>(&self, trial: &Trial<'_, S>) -> Result<(), Failure> {
         match self {
             Pinned::Gemm(case) => gemm::check_gemm::<S, T>(trial, case),
@@ -54,7 +54,7 @@ impl Pinned {
     }
 }
 
-/// The remarks of a file, without the leading `#`.
+/// The remarks in the text of a case file, without the leading `#`.
 pub fn remarks(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.strip_prefix('#')).map(str::trim)
 }
@@ -83,7 +83,7 @@ impl FromStr for Pinned {
 
 const OPS: [Op; 4] = [Op::NoTrans, Op::Trans, Op::ConjTrans, Op::Conj];
 
-/// The words of the line that contains a case.
+/// The words of the line that describes a case.
 struct Words<'a>(Vec<&'a str>);
 
 impl Words<'_> {
@@ -91,7 +91,7 @@ impl Words<'_> {
         self.0.get(index).copied().ok_or_else(|| "the case ends too early".to_owned())
     }
 
-    /// The rest of the first word that begins with `key`.
+    /// The text after `key` in the first word that begins with `key`.
     fn after(&self, key: &str) -> Result<&str, String> {
         self.0.iter().find_map(|word| word.strip_prefix(key)).ok_or_else(|| format!("`{key}` is missing"))
     }
@@ -105,7 +105,7 @@ impl Words<'_> {
         u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
     }
 
-    /// Reads one letter of a word as a flag.
+    /// Reads letter `at` of word `word` as a flag.
     fn letter<E: Copy + Display>(&self, word: usize, at: usize, all: &[E]) -> Result<E, String> {
         let letter = self.at(word)?.get(at..=at).ok_or("a flag is missing")?;
         named(all, letter, ToString::to_string)
@@ -195,7 +195,7 @@ impl Words<'_> {
     }
 }
 
-/// The element of `all` that `print` turns into `text`.
+/// The element of `all` that `print` converts to `text`.
 fn named<E: Copy>(all: &[E], text: &str, print: impl Fn(&E) -> String) -> Result<E, String> {
     all.iter().find(|&candidate| print(candidate) == text).copied().ok_or_else(|| format!("`{text}` is not known"))
 }

@@ -1,11 +1,11 @@
-//! The random number generator for operands. The same seed gives the same numbers on every platform.
+//! The random number generator for operands. The same seed of the generator gives the same numbers on every platform.
 
-/// `SplitMix64` (Steele, Lea and Flood 2014).
+/// The generator `SplitMix64` (Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// Creates a generator of random numbers. The numbers of the generator depend on `seed` alone.
+    /// Creates a generator whose numbers depend on `seed` alone.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Rng(seed)
@@ -36,7 +36,7 @@ impl Rng {
         crate::bounds::real(self.below(2 * bound + 1)) - crate::bounds::real(bound)
     }
 
-    /// Returns true with probability 1/n.
+    /// Returns true with probability 1/n. If n is zero, returns true.
     pub fn once_in(&mut self, n: usize) -> bool {
         self.below(n.max(1)) == 0
     }

@@ -9,7 +9,7 @@ use super::storage::{Storage, storage};
 use super::{Case, Fill, Rng, Scope, below, op, packed, seed};
 use crate::oracle::Dense;
 
-/// One call of getrf and one of getrs.
+/// A description of one call of getrf and one call of getrs.
 #[derive(Clone, Copy, PartialEq)]
 pub struct SolveCase {
     /// Order of A.
@@ -55,7 +55,7 @@ impl fmt::Debug for SolveCase {
 }
 
 impl SolveCase {
-    /// Draws random cases.
+    /// Draws random cases with the extents of the scope.
     pub fn any(scope: &Scope) -> impl Strategy<Value = SolveCase> + use<> {
         let sizes = (scope.extent(), scope.extent());
         (sizes, op(), prop::array::uniform2(storage()), seed()).prop_map(|((n, nrhs), op, storage, seed)| SolveCase {
@@ -67,13 +67,13 @@ impl SolveCase {
         })
     }
 
-    /// A case with packed matrices and one right-hand side, as in HPL.
+    /// The case of packed matrices of order n and one right-hand side, as in HPL.
     #[must_use]
     pub fn packed(n: usize) -> Self {
         SolveCase { n, nrhs: 1, op: Op::NoTrans, storage: [Storage::default(); 2], seed: 1 }
     }
 
-    /// Draws A and B.
+    /// Draws the elements of A and B.
     #[must_use]
     pub fn matrices<T: Scalar>(&self) -> (Dense, Dense) {
         let rng = &mut Rng::new(self.seed);

@@ -11,15 +11,14 @@ use crate::oracle::Dense;
 /// Number of canaries at the end of every buffer.
 const TAIL: usize = 9;
 
-/// Layout, gap and offset of an operand.
+/// Layout, gaps and position of an operand in its buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Storage {
     /// Storage order of the elements.
     pub layout: Layout,
-    /// Elements between the end of one line and the beginning of the next.
+    /// Number of elements between the end of one column (of a row-major matrix: row) and the beginning of the next.
     pub gap: usize,
-    /// The operand is a sub-view of a larger matrix. The two numbers are the rows above the operand and the columns to its
-    /// left.
+    /// Number of rows above the operand, and number of columns to its left, if the operand is a sub-view of a larger matrix.
     pub skip: (usize, usize),
 }
 
@@ -39,7 +38,7 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// Draws a storage. About half of the storages have gaps, and a third are sub-views.
+/// Draws the storage of an operand. About half of the drawn operands have gaps, and a third are sub-views.
 pub fn storage() -> impl Strategy<Value = Storage> {
     let layout = prop::sample::select(vec![Layout::ColMajor, Layout::RowMajor]);
     let gap = prop_oneof![Just(0), 1..6_usize];
@@ -47,7 +46,7 @@ pub fn storage() -> impl Strategy<Value = Storage> {
     (layout, gap, skip).prop_map(|(layout, gap, skip)| Storage { layout, gap, skip })
 }
 
-/// A matrix in a buffer with canaries. Every element outside the matrix is a canary.
+/// A matrix in a buffer. Every element of the buffer outside the matrix is a canary.
 #[derive(Clone, Debug)]
 pub struct Stored<T> {
     data: Vec<T>,
@@ -57,7 +56,7 @@ pub struct Stored<T> {
 }
 
 impl<T: Scalar> Stored<T> {
-    /// Stores the elements of `dense` in the given layout.
+    /// Stores the elements of `dense` in a new buffer, in the layout that `storage` describes.
     #[must_use]
     pub fn new(dense: &Dense, storage: Storage) -> Self {
         let (rows, cols) = (dense.rows(), dense.cols());
@@ -103,7 +102,7 @@ impl<T: Scalar> Stored<T> {
     /// Read access to the matrix.
     ///
     /// # Panics
-    /// The function never panics, since the buffer is large enough.
+    /// `view` never panics, since the buffer holds the whole matrix.
     #[must_use]
     pub fn view(&self) -> MatRef<'_, T> {
         let (i, j) = self.storage.skip;
@@ -115,7 +114,7 @@ impl<T: Scalar> Stored<T> {
     /// Write access to the matrix.
     ///
     /// # Panics
-    /// The function never panics, since the buffer is large enough.
+    /// `view_mut` never panics, since the buffer holds the whole matrix.
     #[must_use]
     pub fn view_mut(&mut self) -> MatMut<'_, T> {
         let ((i, j), ld) = (self.storage.skip, self.ld());
@@ -124,20 +123,20 @@ impl<T: Scalar> Stored<T> {
         whole.sub(i..rows, j..cols)
     }
 
-    /// A copy of the elements.
+    /// A copy of the matrix in the form of the oracle.
     #[must_use]
     pub fn dense(&self) -> Dense {
         Dense::from_view(self.view())
     }
 
-    /// The index at which the bits of the buffer first differ from those of `before`, if they differ.
+    /// The first index at which the bits of this buffer differ from those of the buffer of `before`. `None` if all bits are equal.
     #[must_use]
     pub fn changed(&self, before: &Self) -> Option<usize> {
         let mut pairs = self.data.iter().zip(&before.data);
         pairs.position(|(now, before)| now.to_f64().to_bits() != before.to_f64().to_bits())
     }
 
-    /// Index of the first canary that was overwritten, if there is one.
+    /// Index of the first canary that was overwritten. `None` if no canary was overwritten.
     #[must_use]
     pub fn damaged(&self) -> Option<usize> {
         let mut restored = self.clone();

@@ -15,7 +15,7 @@ use crate::oracle::{Dense, loops, product};
 /// The kind of equation in the middle of a triangular system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pivot {
-    /// An equation like all others.
+    /// The diagonal element of the equation is drawn like the diagonal elements of the other equations.
     Regular,
     /// The diagonal element of the equation is zero.
     Zero,
@@ -41,22 +41,22 @@ impl fmt::Display for Pivot {
     }
 }
 
-/// One call of trsm.
+/// A description of one call of trsm.
 #[derive(Clone, Copy, PartialEq)]
 pub struct TrsmCase {
     /// Order of A.
     pub order: usize,
     /// Number of right-hand sides.
     pub nrhs: usize,
-    /// Side, triangle, operation and diagonal.
+    /// Side, triangle, operation and diagonal, as in the BLAS interface.
     pub flags: (Side, Uplo, Op, Diag),
-    /// Factor of B.
+    /// The scalar α, which multiplies B.
     pub alpha: f64,
     /// The kind of numbers in the operands. `Graded` means that each equation has a scale of its own.
     pub fill: Fill,
     /// The kind of equation in the middle of the system.
     pub pivot: Pivot,
-    /// The treatment of the blocks on the diagonal: substitution or multiplication by inverses.
+    /// The method for the blocks on the diagonal: substitution or multiplication by their inverses.
     pub mode: TrsmMode,
     /// The storage of A and B.
     pub storage: [Storage; 2],
@@ -99,24 +99,24 @@ impl fmt::Debug for TrsmCase {
     }
 }
 
-/// A system `E·X = α·F` with a lower or upper triangular E on the left. Every case can be brought to this form. E and F are
-/// not yet in the storage of the case.
+/// A system `E·X = α·F` with a lower or upper triangular E on the left. Every call of trsm can be brought to this form. E and F are
+/// packed, whatever the storage of the operands.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// The triangular matrix, zero outside its triangle.
+    /// The triangular matrix E, whose elements outside the triangle are zero.
     pub e: Dense,
-    /// The right-hand sides.
+    /// The right-hand sides F.
     pub f: Dense,
 }
 
 impl System {
-    /// Solves the system by the plain loops of substitution in the precision of `T`.
+    /// Solves the system by the plain loops of substitution, in the precision of `T`.
     #[must_use]
     pub fn solve<T: Scalar>(&self, alpha: f64, uplo: Uplo) -> Dense {
         let f = self.f.map(|x| if alpha == 0.0 { 0.0 } else { (T::from_f64(alpha) * T::from_f64(x)).to_f64() });
         match uplo {
             Uplo::Lower => loops::forward_substitution::<T>(&self.e, &f),
-            // with rows and columns in reverse order, an upper triangular matrix is lower triangular
+            // if rows and columns are taken in reverse order, an upper triangular matrix becomes lower triangular
             Uplo::Upper => {
                 let e = reverse_rows(&reverse_rows(&self.e).t()).t();
                 reverse_rows(&loops::forward_substitution::<T>(&e, &reverse_rows(&f)))
@@ -130,7 +130,7 @@ fn reverse_rows(a: &Dense) -> Dense {
 }
 
 impl TrsmCase {
-    /// Draws random cases with numbers of the kinds `fills`.
+    /// Draws random cases with operands of the kinds `fills`.
     pub fn any(scope: &Scope, mode: TrsmMode, fills: &'static [Fill]) -> impl Strategy<Value = TrsmCase> + use<> {
         let side = prop::sample::select(vec![Side::Left, Side::Right]);
         let uplo = prop::sample::select(vec![Uplo::Lower, Uplo::Upper]);
@@ -164,25 +164,25 @@ impl TrsmCase {
         })
     }
 
-    /// Whether E is the transpose of A.
+    /// Whether E is the transpose of A, and not A itself.
     fn transposes(&self) -> bool {
         let (side, _, op, _) = self.flags;
         op.is_trans() != (side == Side::Right)
     }
 
-    /// Which triangle of E is stored.
+    /// The triangle of E that contains its nonzero elements.
     #[must_use]
     pub fn uplo(&self) -> Uplo {
         if self.transposes() { self.flags.1.flip() } else { self.flags.1 }
     }
 
-    /// The system with the special equation, before any subnormal number is flushed.
+    /// The system with the special equation, whose subnormal numbers are not replaced by zero.
     #[must_use]
     pub fn system<T: Scalar>(&self) -> System {
         self.system_for::<T>(0.0)
     }
 
-    /// The system that the subject must solve. Numbers of the special equation that are below `smallest` count as zero.
+    /// The system that the subject must solve. In the special equation, numbers below `smallest` are replaced by zero.
     #[must_use]
     pub fn system_for<T: Scalar>(&self, smallest: f64) -> System {
         let (mut system, at) = (self.regular_system::<T>(), self.order / 2);
@@ -203,7 +203,7 @@ impl TrsmCase {
         system
     }
 
-    /// The system without a special equation. The elements of the system are well scaled unless the kind of numbers is
+    /// The system without a special equation. The rows of the system have similar magnitudes, unless the kind of numbers is
     /// `Graded`.
     fn regular_system<T: Scalar>(&self) -> System {
         let rng = &mut Rng::new(self.seed);
@@ -224,7 +224,7 @@ impl TrsmCase {
         rng.sign() * magnitude
     }
 
-    /// Computes the right-hand side from a solution of integers, so that every step of a substitution is exact.
+    /// Computes the right-hand side F from a random solution of integers, so that every step of a substitution is exact.
     fn integer_system(&self, e: Dense, rng: &mut Rng) -> System {
         let x = Fill::Integers.matrix::<f64>(self.order, self.nrhs, rng);
         let zero = Dense::from_fn(self.order, self.nrhs, |_, _| 0.0);
@@ -249,14 +249,14 @@ impl TrsmCase {
         (Stored::new(&a, self.storage[0]), Stored::new(&b, self.storage[1]))
     }
 
-    /// Converts right-hand sides from the form of F to the form of B, and back. For the right side, both conversions are
+    /// Converts right-hand sides from the form of F to the form of B, and back. If A stands on the right side, both conversions are
     /// the transpose.
     #[must_use]
     pub fn to_side(&self, b: &Dense) -> Dense {
         if self.flags.0 == Side::Right { b.t() } else { b.clone() }
     }
 
-    /// The arguments of the call.
+    /// The arguments of the call of trsm.
     pub fn args<'a, T: Scalar>(&self, a: &'a Stored<T>, b: &'a mut Stored<T>) -> Trsm<'a, T> {
         let (side, uplo, op, diag) = self.flags;
         let trsm = Trsm::new(a.view(), b.view_mut()).side(side).uplo(uplo).op(op).diag(diag);
@@ -264,7 +264,8 @@ impl TrsmCase {
     }
 }
 
-/// The diagonal and every third element beside it. All other elements become zero, so that sums of integers stay small.
+/// Keeps the diagonal of E and every third element beside the diagonal. All other elements become zero, so that sums of integers
+/// stay small.
 fn sparse(e: &Dense) -> Dense {
     Dense::from_fn(e.rows(), e.cols(), |i, j| if i == j || (i + j) % 3 == 0 { e.at(i, j) } else { 0.0 })
 }

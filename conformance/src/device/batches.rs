@@ -11,18 +11,18 @@ use crate::{Failure, Trial};
 
 /// Number of matrices in a batch.
 const COUNT: usize = 3;
-/// Orders of the matrices. A batch of matrices of any of these orders fits into a buffer of 64 KiB, the smallest buffer
-/// limit of a device. The routines test larger orders.
+/// Orders of the matrices. A batch of matrices of each order fits into a buffer of 64 KiB, the smallest buffer limit of a device.
+/// The tests of the batched routines cover larger orders.
 const SIZES: [usize; 8] = [1, 2, 7, 16, 31, 32, 33, 40];
 
-/// Matrix `i` of the matrices that lie side by side in `all`.
+/// Matrix `i` of the [`COUNT`] matrices that lie side by side in `all`.
 fn part(all: &Dense, i: usize) -> Dense {
     let cols = all.cols() / COUNT;
     Dense::from_fn(all.rows(), cols, |r, j| all.at(r, i * cols + j))
 }
 
-/// Tests the instruction `gemm_batched` with all operations (bound 1). The second A contains a NaN, which may appear in the
-/// second C only. With `β = 0` the instruction must not read C.
+/// Tests the instruction `gemm_batched` with all operations (bound 1). The second of the matrices A contains a NaN, which may
+/// appear only in the second result. With `β = 0` the instruction must not read C.
 ///
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.
@@ -60,15 +60,15 @@ pub fn products<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure>
     Ok(())
 }
 
-/// Tests the instructions `getrf_batched`, `getrs_batched` and `zero_pivots` (bound 8). The second matrix has a column of
-/// zeros.
+/// Tests the instructions `getrf_batched`, `getrs_batched` and `zero_pivots` (bound 8). The second matrix of each batch has a
+/// column of zeros.
 ///
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.
 pub fn systems<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (at, &n) in SIZES.iter().enumerate() {
-        // matrices with more rows than columns, and with fewer
+        // matrices that have more rows than columns, or fewer
         let m = if at % 3 == 0 { n } else { SIZES[on.rng.below(SIZES.len())] };
         of_order::<T>(&mut on, m, n, true)?;
         of_order::<T>(&mut on, n, n, at % 2 == 0)?;

@@ -6,8 +6,8 @@ use lapidary_core::{Device, ErrorKind, HostRect, Scalar};
 use crate::properties::memory::completed;
 use crate::{Failure, Trial};
 
-/// Tests that the device refuses an allocation that is larger than the memory of any computer. The device must report lack
-/// of memory, other buffers must keep their values, and later commands must work.
+/// Tests that the device refuses an allocation that is larger than the memory of any computer. The device must report lack of
+/// memory, all other buffers must keep their values, and later commands must work.
 ///
 /// # Errors
 /// The device accepts the allocation, reports an error of another kind, or changes another buffer.
@@ -19,17 +19,17 @@ pub fn too_much_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), F
     let (mut sent, mut got) = ((0..N).map(|i| T::from_f64(crate::bounds::real(i))).collect::<Vec<T>>(), vec![T::ZERO; N]);
     trial.ledger.evidence("", N);
     let buffer = completed("faults: completes", device.alloc(N * size_of::<T>()))?;
-    // SAFETY: the host memory and the buffer are owned by this function and have this size.
+    // SAFETY: this function owns `sent` and the buffer, which have the same size, and no other command uses them.
     done(unsafe { device.write(rect(&mut sent), &buffer) })?;
     for bytes in [1 << 48, 1 << 60] {
         match device.alloc(bytes).map_err(|error| error.kind()) {
-            // a device that allocates from host memory may report lack of host memory
+            // a device that allocates buffers in host memory may report lack of host memory
             Err(ErrorKind::OutOfMemory | ErrorKind::OutOfHostMemory) => {}
             Ok(_) => return Err(Failure::new("faults: too much memory", format!("{bytes} bytes are given"))),
             Err(kind) => return Err(Failure::new("faults: too much memory", format!("{bytes} bytes are refused as {kind}"))),
         }
     }
-    // SAFETY: the host memory and the buffer are owned by this function and have this size.
+    // SAFETY: this function owns `got` and the buffer, which have the same size, and no other command uses them.
     done(unsafe { device.read(&buffer, rect(&mut got)) })?;
     if got == sent { Ok(()) } else { Err(Failure::new("faults: buffers survive", "a buffer changed when another was refused")) }
 }

@@ -1,5 +1,5 @@
-//! Tests of every instruction on one device and one thread. The sizes are small enough for an interpreter of kernels such
-//! as oclgrind. The tests of a backend call these functions too.
+//! Tests of every instruction on one device and one thread. The sizes are small enough for an interpreter of kernels such as
+//! oclgrind. Backends call these functions in their own tests too.
 
 use lapidary_core::{Device, Diag, Instruction, Op, Scalar, Side, Uplo, Value};
 
@@ -11,7 +11,7 @@ use crate::oracle::residual::{factors, linear, triangle};
 use crate::oracle::{Dense, loops};
 use crate::{Failure, Ledger, Scope, Trial};
 
-/// The tests of all instructions, as methods for the tests of a backend. Each method panics at the first wrong result.
+/// All tests of instructions, as methods that the tests of a backend call. Each method panics at the first wrong result.
 #[derive(Debug)]
 pub struct Instructions<'d>(pub &'d dyn Device);
 
@@ -19,9 +19,9 @@ impl Instructions<'_> {
     /// Tests every instruction of the device.
     pub fn all<T: Scalar>(&self) {
         self.products::<T>();
-        // The test `new_memory` is not part of `products`, which other tests repeat on one device. For an interpreter that
-        // checks memory (oclgrind), memory that was never written stays unwritten when it is allocated anew, so that the
-        // interpreter would report the reads of later tests.
+        // `new_memory` is not part of `products`, because some tests repeat `products` on one device. An interpreter that checks
+        // memory (oclgrind) still counts memory as unwritten when a later test allocates this memory again, so that it would report
+        // the reads of the later test.
         self.expect_pass(new_memory::<T>);
         self.expect_pass(moves::<T>);
         self.expect_pass(triangles::<T>);
@@ -59,7 +59,7 @@ impl Instructions<'_> {
     }
 }
 
-/// Tests products with all operations, on operands inside larger buffers (bound 1).
+/// Tests products with all operations. The operands lie inside larger buffers (bound 1).
 ///
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.
@@ -83,9 +83,9 @@ fn products_beyond<T: Scalar>(trial: &Trial<'_, dyn Device>, least: usize) -> Re
     Ok(())
 }
 
-/// Tests a product whose result lies in memory that was never written, and one whose result holds NaN. With `β = 0` the
-/// instruction must not read the result (bound 1). The first product may pass by chance, if the new memory holds ordinary
-/// numbers.
+/// Tests a product whose result lies in memory that was never written, and a product whose result holds NaN. With `β = 0` the
+/// instruction must not read the old elements of the result (bound 1). The product in unwritten memory may pass by chance, if this
+/// memory holds finite numbers.
 ///
 /// # Errors
 /// An element of a product is wrong.
@@ -105,8 +105,7 @@ pub fn new_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     Ok(())
 }
 
-/// Tests the instructions that scale by a power of two and that copy. The results of both instructions have no rounding
-/// errors.
+/// Tests the two instructions that scale by a power of two and that copy a matrix. The results of both have no rounding errors.
 ///
 /// # Errors
 /// An element of a result differs from the expected one.
@@ -120,7 +119,7 @@ pub fn moves<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     on.seen("", m).exact("program: copy", equal("program: copy", &copied, &a))
 }
 
-/// Tests substitution from either side, and inverses of triangular matrices (bound 7).
+/// Tests triangular solves with the matrix on either side, and inverses of triangular matrices (bound 7).
 ///
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.
@@ -134,7 +133,7 @@ pub fn triangles<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure
         let t = triangle(&a, uplo, diag);
         for (side, op) in [(Side::Left, Op::NoTrans), (Side::Left, Op::Trans), (Side::Right, Op::NoTrans), (Side::Right, Op::Trans)]
         {
-            // from the right, the equation X·op(T) = B is solved as op(T)ᵀ·Xᵀ = Bᵀ
+            // if the triangular matrix stands on the right, the test checks `op(T)ᵀ·Xᵀ = Bᵀ` in place of `X·op(T) = B`
             let to_side = |b: &Dense| if side == Side::Left { b.clone() } else { b.t() };
             let (alpha, right) = (Value::new(T::DTYPE, 1.0), on.uniform::<T>(n, nrhs));
             let x = on.run::<T, 2>([&a, &to_side(&right)], |[a, b]| Instruction::Trsm { side, uplo, op, diag, alpha, a, b })?;
@@ -150,7 +149,7 @@ pub fn triangles<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure
     Ok(())
 }
 
-/// Tests a factorisation by the product P·L·U (bound 8), and the row exchanges on their own.
+/// Tests a factorisation by the product P·L·U (bound 8), and tests row exchanges without a factorisation.
 ///
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.
@@ -177,8 +176,8 @@ pub fn panels<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     moves.iter().try_for_each(|(got, right)| seen.exact("program: laswp", equal("program: laswp", got, right)))
 }
 
-/// Tests a factorisation without row exchanges by the product P·L·U (bound 8). In the test matrix, diagonal elements
-/// dominate their rows but not their columns. An instruction that searches for pivots therefore exchanges rows.
+/// Tests a factorisation without row exchanges by the product P·L·U (bound 8). The diagonal elements of the test matrix dominate
+/// their rows but not their columns, so that an instruction with pivoting would exchange rows.
 ///
 /// # Errors
 /// Rows were exchanged, the factors are wrong, or an element outside the operands was written.
@@ -187,7 +186,7 @@ pub fn without_pivoting<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), 
     let n = on.extent();
     let m = n + on.extent();
     let uniform = on.uniform::<T>(m, n);
-    // a power of two scales a row and its errors without rounding
+    // a power of two scales a row and its rounding errors by the same factor
     let scaled = |i: usize, j: usize| real(1 << (i % 9)) * if i == j { real(n) } else { uniform.at(i, j) };
     let a = Dense::from_fn(m, n, scaled);
     let (lu, pivots, info) = on.factored::<T>(&a, false)?;
@@ -200,7 +199,8 @@ pub fn without_pivoting<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), 
     on.seen("no pivoting", n).within("program: getrf", bounds::getrf_residual(), factors::<T>(&lu, &rows, &a))
 }
 
-/// Tests a panel with a column of zeros. `info` must be the row of the zero pivot in the whole matrix, counted from one.
+/// Tests the factorisation of a panel with a column of zeros. `info` must be the row of the zero pivot, counted from one in the
+/// whole matrix.
 ///
 /// # Errors
 /// `info` differs from the row of the zero pivot.
@@ -218,14 +218,14 @@ fn expect_info(info: i32, expected: usize) -> Result<(), Failure> {
     if is_right { Ok(()) } else { Err(Failure::new("program: getrf info", format!("{info}, expected {expected}"))) }
 }
 
-/// Scales the elements of A so that each of its triangles is about as large as the inverse of that triangle.
+/// Scales the elements of A so that each triangle of A is about as large as the inverse of this triangle.
 fn well_scaled<T: Scalar>(a: &Dense) -> Dense {
     let scale = real(a.rows()).sqrt();
     let scaled = |i, j| if i == j { 1.5 + a.at(i, j) / 2.0 } else { a.at(i, j) / scale };
     Dense::from_fn(a.rows(), a.cols(), scaled).map(|x| T::from_f64(x).to_f64())
 }
 
-/// Fails unless `computed` equals `right`. The function compares results that have no rounding errors.
+/// Fails unless `computed` equals `right`. The results that the function compares have no rounding errors.
 fn equal(check: &'static str, computed: &Dense, right: &Dense) -> Result<(), Failure> {
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
     match computed.elements().find(|&((i, j), x)| x != right.at(i, j)) {

@@ -30,7 +30,7 @@ pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     let (there, a, b) = (upload(device, c)?, upload(device, a)?, upload(device, b)?);
     let (triangle, ipiv) = (upload(device, triangle)?, upload(device, swaps)?);
     let launch = |instruction: &Instruction<Operand<'_>>| {
-        // SAFETY: the operands lie in buffers that this function allocated.
+        // SAFETY: the operands lie in buffers that this function allocated, and it runs one command at a time.
         done(unsafe { device.launch(instruction) })
     };
     let whole = |buffer, rows, cols| Operand::packed(buffer, rows, cols, T::DTYPE);
@@ -42,9 +42,9 @@ pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     launch(&Instruction::Laswp { swaps: in_order, a: c_there, ipiv: Operand::packed(&ipiv, ROWS, 1, DType::I32) })?;
     let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit);
     launch(&Instruction::Trsm { side, uplo, op, diag, alpha: factor, a: whole(&triangle, ROWS, ROWS), b: c_there })?;
-    // an element that `read` does not write stays zero, so that the check fails
+    // an element that `read` leaves unwritten stays zero, so that the check of C fails
     c.fill(T::ZERO);
-    // SAFETY: the host memory and the buffer are owned by this function and have this size.
+    // SAFETY: this function owns `c` and the buffer, both have the same size, and all launched instructions have ended.
     done(unsafe { device.read(&there, rect(c)) })?;
     seen.exact("large: exact integers", large.verify())
 }
@@ -55,13 +55,13 @@ fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
 
 fn upload<E: Element>(device: &dyn Device, data: &mut [E]) -> Result<DeviceBuffer, Failure> {
     let buffer = done(device.alloc(size_of_val(data)))?;
-    // SAFETY: the host memory and the buffer have this size; the caller passes a mutable borrow of the memory, and the
-    // buffer is new.
+    // SAFETY: the caller lends `data` exclusively. The buffer is new, has the size of `data`, and no other command uses it.
     done(unsafe { device.write(rect(data), &buffer) })?;
     Ok(buffer)
 }
 
-/// A rectangle with as many rows as C if the length allows it, so that no extent needs more than 32 bits.
+/// The elements of `data` as a host rectangle. If their number is a multiple of [`ROWS`], the rectangle has [`ROWS`] rows, so that
+/// no extent needs more than 32 bits.
 fn rect<E: Element>(data: &mut [E]) -> HostRect {
     let rows = if data.len().is_multiple_of(ROWS) { ROWS } else { data.len() };
     HostRect::packed(data, rows)

@@ -1,4 +1,4 @@
-//! Runs instructions on operands that lie inside larger buffers.
+//! Runs instructions on operands that lie inside larger buffers, and checks the elements around the operands.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{DType, Device, DeviceBuffer, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps};
@@ -9,26 +9,27 @@ use crate::properties::memory::{canaries, completed};
 use crate::trial::Evidence;
 use crate::{Failure, Trial};
 
-/// Number of elements before the first element of an operand. `GAP` is the number of elements between its columns.
+/// Number of elements before the first element of an operand in its buffer. `GAP` is the number of elements between two of its
+/// columns.
 const OFFSET: usize = 3;
 const GAP: usize = 5;
 /// Value of the elements around an operand.
 const AROUND: f64 = 77.0;
-/// Number of integers before the row exchanges of a panel (or before `info`) and after them. No instruction may write these
+/// Number of integers before the row exchanges of a panel (or before `info`) and after them. An instruction must not write these
 /// integers.
 const AROUND_INDICES: usize = 3;
 const UNTOUCHED: i32 = -77;
-/// The row of the whole matrix at which a panel begins.
+/// The row of a larger matrix at which the panel begins.
 pub(super) const FIRST_ROW: usize = 5;
 
-/// A device with a random number generator and the trial that records the figures.
+/// A device, a random number generator, and the trial that records the figures.
 pub(super) struct Launches<'a> {
     device: &'a dyn Device,
     trial: Trial<'a, dyn Device>,
     pub(super) rng: Rng,
 }
 
-/// A matrix inside a buffer of a device.
+/// A matrix that lies inside a larger buffer of a device.
 pub(super) struct Placed {
     buffer: DeviceBuffer,
     offset: usize,
@@ -58,8 +59,8 @@ impl<'a> Launches<'a> {
         self.trial.ledger.evidence(flags, size)
     }
 
-    /// Draws an extent from 17 to 40: around the width of a narrow panel, a block of a triangle and the tile of a
-    /// work-item. An interpreter is fast enough for these extents.
+    /// Draws an extent from 17 to 40: near the width of a narrow panel, the order of a diagonal block and the tile of a work-item.
+    /// An extent of at most 40 is small enough for an interpreter of kernels.
     pub(super) fn extent(&mut self) -> usize {
         17 + self.rng.below(24)
     }
@@ -70,25 +71,24 @@ impl<'a> Launches<'a> {
 
     fn upload<E: Element>(&self, data: &mut [E]) -> Result<DeviceBuffer, Failure> {
         let buffer = done(self.device.alloc(size_of_val(data)))?;
-        // SAFETY: the host memory and the buffer have this size; the caller passes a mutable borrow of the memory, and the
-        // buffer is new.
+        // SAFETY: the caller lends `data` exclusively. The buffer is new, has the size of `data`, and no other command uses it.
         done(unsafe { self.device.write(HostRect::packed(data, data.len()), &buffer) })?;
         Ok(buffer)
     }
 
     fn download<E: Element>(&self, buffer: &DeviceBuffer, mut data: Vec<E>) -> Result<Vec<E>, Failure> {
         let rows = data.len();
-        // SAFETY: `data` is owned by this function; each caller passes as much memory as the buffer holds.
+        // SAFETY: this function owns `data`, which has at most as many elements as the buffer. All earlier launches have ended.
         done(unsafe { self.device.read(buffer, HostRect::packed(&mut data, rows)) })?;
         Ok(data)
     }
 
     pub(super) fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<(), Failure> {
-        // SAFETY: the operands lie in buffers that this struct allocated.
+        // SAFETY: the operands lie in buffers that this struct allocated, and it runs one command at a time.
         done(unsafe { self.device.launch(instruction) })
     }
 
-    /// Runs an instruction on matrices. Returns the last matrix as the instruction left it.
+    /// Runs an instruction on the matrices `inputs`. Returns the last matrix, which the instruction may have changed.
     pub(super) fn run<T: Scalar, const M: usize>(
         &self,
         inputs: [&Dense; M],
@@ -113,7 +113,7 @@ impl<'a> Launches<'a> {
         Ok(Placed { buffer, offset: 0, rows, cols, ld: rows, dtype: T::DTYPE })
     }
 
-    /// Downloads the matrix. Fails if an element around it was written.
+    /// Downloads a matrix. Fails if the instruction wrote an element around the matrix.
     pub(super) fn fetch<T: Scalar>(&self, placed: &Placed) -> Result<Dense, Failure> {
         let Placed { buffer, offset, rows, cols, ld, .. } = placed;
         let all = self.download(buffer, vec![T::ZERO; offset + cols * ld])?;
@@ -134,7 +134,7 @@ impl<'a> Launches<'a> {
         Ok(Placed { buffer, offset: AROUND_INDICES, rows: data.len(), cols: 1, ld: data.len() + AROUND_INDICES, dtype: DType::I32 })
     }
 
-    /// Downloads the integers. Fails if an integer around them was written.
+    /// Downloads the integers of `placed`. Fails if the instruction wrote an integer before or after them.
     pub(super) fn rows_of(&self, name: &str, placed: &Placed) -> Result<Vec<i32>, Failure> {
         let all = self.download(&placed.buffer, vec![0; placed.offset + placed.ld])?;
         let inside = placed.offset..placed.offset + placed.rows;
@@ -142,7 +142,7 @@ impl<'a> Launches<'a> {
         Ok(all[inside].to_vec())
     }
 
-    /// Factors a panel whose first row is row [`FIRST_ROW`] of a matrix. Returns the factors, the pivots and `info`.
+    /// Factors a panel that begins at row [`FIRST_ROW`] of a larger matrix. Returns the factors, the pivots and `info`.
     pub(super) fn factored<T: Scalar>(&self, a: &Dense, pivoting: bool) -> Result<(Dense, Placed, i32), Failure> {
         let (factors, pivots) = (self.place::<T>(a)?, self.pivots(a.rows().min(a.cols()))?);
         let told = self.integers(&[0])?;

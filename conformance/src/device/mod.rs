@@ -17,7 +17,7 @@ use lapidary_core::{Device, Scalar};
 
 use crate::{Failure, Subject, Trial};
 
-/// A test of a device.
+/// A test of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// The test [`transfer::round_trip`].
@@ -80,11 +80,11 @@ impl Probe {
     }
 }
 
-/// Runs `probe` on each device of a subject that computes in the precision of `T`. The trial is skipped if the probe
+/// Runs `probe` on each device of a subject, if the device computes in the precision of `T`. The trial is skipped if the probe
 /// applies to none of the devices.
 ///
 /// # Errors
-/// The first failure, with the name of its device.
+/// A probe failed on a device. The failure names the device.
 pub fn every<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, probe: Probe) -> Result<(), Failure> {
     let (mut verdict, mut skipped) = (None, None);
     trial.subject.devices(&mut |device| {
@@ -93,7 +93,7 @@ pub fn every<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, probe: Probe)
             return;
         }
         let outcome = probe.run::<T>(&trial.of(device)).map_err(|failure| failure.on(&device.facts().name));
-        // the probe may not apply to this device although it applies to another one
+        // the probe may not apply to this device although it applies to another device
         match trial.ledger.take_skipped() {
             Some(why) if outcome.is_ok() => skipped = Some(why),
             _ => verdict = Some(worse(verdict.take(), outcome)),
@@ -103,7 +103,7 @@ pub fn every<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, probe: Probe)
     verdict.unwrap_or_else(skip)
 }
 
-/// Combines the outcomes of two devices. A failure of one device takes precedence over lack of memory on another.
+/// Combines the outcomes of two devices. A wrong result on one device takes precedence over lack of memory on the other.
 fn worse(before: Option<Result<(), Failure>>, outcome: Result<(), Failure>) -> Result<(), Failure> {
     match (before, outcome) {
         (_, Err(failure)) if !failure.lacks_memory => Err(failure),

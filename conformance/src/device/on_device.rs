@@ -1,4 +1,4 @@
-//! A device as a subject: each routine uploads the operands, runs one or more instructions and downloads the result.
+//! A single device as a subject: each routine uploads its operands, runs one or more instructions and downloads the result.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{
@@ -8,7 +8,7 @@ use lapidary_core::{
 
 use crate::Subject;
 
-/// Grades a device directly, without plans and engine. Each operand lies whole in the memory of the device.
+/// A subject that calls a device directly, without plans and engine. Each operand lies as a whole in the memory of the device.
 #[derive(Debug)]
 pub struct OnDevice<D>(pub D);
 
@@ -20,19 +20,21 @@ impl<D: Device> OnDevice<D> {
     fn upload<T: Element>(&self, view: &MatRef<'_, T>) -> Result<DeviceBuffer> {
         let buffer = self.0.alloc(view.rows() * view.cols() * size_of::<T>())?;
         if view.rows() * view.cols() > 0 {
-            // SAFETY: the view borrows the matrix, and the buffer is owned by this function.
+            // SAFETY: the view borrows the matrix for reading. The buffer is new, has the size of the matrix, and no other command
+            // uses it.
             unsafe { self.0.write(HostRect::whole(&view.raw()), &buffer)? };
         }
         Ok(buffer)
     }
 
     fn download<T: Element>(&self, buffer: &DeviceBuffer, view: &MatMut<'_, T>) -> Result<()> {
-        // SAFETY: the view borrows the matrix mutably, and the buffer has the size of the matrix.
+        // SAFETY: the view borrows the matrix exclusively, and the buffer has the size of the matrix. All instructions on `buffer`
+        // have ended.
         if view.rows() * view.cols() > 0 { unsafe { self.0.read(buffer, HostRect::whole(&view.raw())) } } else { Ok(()) }
     }
 
     fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the operands lie in buffers that this struct allocated.
+        // SAFETY: the operands lie in buffers that the calling routine allocated, and the routine runs one command at a time.
         unsafe { self.0.launch(instruction) }
     }
 }
@@ -82,7 +84,8 @@ impl<D: Device> Subject for OnDevice<D> {
         let instruction = Instruction::Getrf { pivoting, first_row: 0, a: factors, ipiv: ipiv_there, info: told_there };
         let (ipiv, told_here) = (MatMut::col_major(ipiv, order, 1)?, MatMut::col_major(&mut told, 1, 1)?);
         let reads = [(&x, a.raw()), (&pivots, ipiv.raw()), (&info, told_here.raw())];
-        // SAFETY: the operands lie in buffers of this function; the views borrow the matrices mutably.
+        // SAFETY: the operands lie in buffers of this function, which runs one command at a time. The views borrow the host
+        // matrices exclusively.
         unsafe { self.0.launch_and_read(&instruction, &reads.map(|(from, to)| (from, HostRect::whole(&to))))? };
         Ok(usize::try_from(told[0]).expect("info counts rows"))
     }

@@ -1,5 +1,5 @@
-//! Tests of the order of commands. When a method returns or a token reports the end of a command, the effect of the command
-//! must be complete and visible to every thread.
+//! Tests of the order of commands. When a method of the device returns, or a token reports that a command has ended, the effect of
+//! the command must be complete and visible to every thread.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar, Token, Work};
@@ -8,11 +8,11 @@ use crate::cases::Rng;
 use crate::properties::memory::completed;
 use crate::{Failure, Trial};
 
-/// Number of registers, each with a square matrix of order `N`.
+/// Number of registers. Each register holds a square matrix of order `N`.
 const REGISTERS: usize = 4;
 const N: usize = 33;
 
-/// A random step: the register that it writes or reads, and the register that it copies from.
+/// A random step. The numbers are the register that the step writes or reads, and for a copy also the register that is copied.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Write(usize),
@@ -32,11 +32,11 @@ fn steps(rng: &mut Rng, count: usize) -> Vec<Step> {
     first.chain((0..count).map(|_| any(rng))).chain((0..REGISTERS).map(Step::Read)).collect()
 }
 
-/// Runs a sequence of transfers, copies and scalings on a few registers. Each command may depend on the preceding command.
-/// Each read must return the values that the same steps give on the host.
+/// Runs a sequence of transfers, copies and scalings on a few registers. Each command may depend on the preceding command. Each
+/// read must return the values that the same sequence gives on the host.
 ///
 /// # Errors
-/// A read returns other values.
+/// A read returns other values than the host computed.
 pub fn chain<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
         let seen = trial.ledger.evidence("", N);
@@ -45,12 +45,12 @@ pub fn chain<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tests the order of instructions as [`chain`] does, but submits them to all queues of the device. An instruction waits
-/// for the token of the preceding instruction if the two are in different queues. The host waits for instructions only
-/// before a transfer.
+/// Tests the order of instructions as [`chain`] does, but submits them to all queues of the device. If two successive instructions
+/// are in different queues, the second is submitted with the token of the first. The host waits for instructions only before a
+/// transfer.
 ///
 /// # Errors
-/// A read returns other values.
+/// A read returns other values than the host computed.
 pub fn queues<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
         let seen = trial.ledger.evidence("", N);
@@ -59,10 +59,10 @@ pub fn queues<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tests the order of instructions as [`chain`] does, from several threads at once. Each thread has its own registers.
+/// Tests the order of instructions as [`chain`] does, from several threads at once. Each thread uses registers of its own.
 ///
 /// # Errors
-/// A thread reads other values.
+/// A thread reads other values than the host computed.
 pub fn threads<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let (device, seed) = (trial.subject, trial.scope.seed);
     let seen = trial.ledger.evidence("", N);
@@ -84,8 +84,8 @@ enum Way {
     Submitting,
 }
 
-/// Runs random steps. The inner result is an error if a read differs from the host; the outer result is an error if a call
-/// failed.
+/// Runs random steps. The inner result is an error if a read returns other values than the host computed. The outer result is an
+/// error if a command failed.
 fn walk<T: Scalar>(device: &dyn Device, seed: u64, way: Way) -> Result<Result<(), Failure>, Failure> {
     let rng = &mut Rng::new(seed);
     let mut walk = Walk::<T>::new(device, way)?;
@@ -100,13 +100,13 @@ fn walk<T: Scalar>(device: &dyn Device, seed: u64, way: Way) -> Result<Result<()
     Ok(Ok(()))
 }
 
-/// Registers of a device, and the same matrices on the host.
+/// The registers of a device, and the matrices that they should hold.
 struct Walk<'d, T> {
     device: &'d dyn Device,
     registers: Vec<DeviceBuffer>,
     expected: Vec<Vec<T>>,
     way: Way,
-    /// Queues and tokens of the instructions that were submitted and not yet waited for.
+    /// Queues and tokens of the submitted instructions for which the host has not yet waited.
     under_way: Vec<(usize, Token)>,
 }
 
@@ -121,7 +121,7 @@ impl<'d, T: Scalar> Walk<'d, T> {
         Ok(Walk { device, registers, expected: vec![vec![T::ZERO; N * N]; REGISTERS], way, under_way: Vec::new() })
     }
 
-    /// Runs a step on the device and on the host. Returns false if a read differs from the host.
+    /// Runs a step on the device and on the host. Returns false if a read returns other values than the host computed.
     fn step(&mut self, step: Step, rng: &mut Rng) -> Result<bool, Failure> {
         if matches!(step, Step::Write(_) | Step::Read(_)) {
             self.under_way.drain(..).try_for_each(|(_, token)| done(token.wait()))?;
@@ -130,7 +130,8 @@ impl<'d, T: Scalar> Walk<'d, T> {
         match step {
             Step::Write(to) => {
                 expected[to].fill_with(|| T::from_f64(rng.integer(1000)));
-                // SAFETY: the host memory and the buffer belong to the walk and have this size.
+                // SAFETY: the host matrix and the register belong to this walk and have the same size, and the walk has waited for
+                // all its instructions.
                 done(unsafe { device.write(HostRect::packed(&mut expected[to], N), &registers[to]) })?;
             }
             Step::Copy(to, from) => {
@@ -146,7 +147,8 @@ impl<'d, T: Scalar> Walk<'d, T> {
             }
             Step::Read(from) => {
                 let mut got = vec![T::ZERO; N * N];
-                // SAFETY: the host memory and the buffer belong to the walk and have this size.
+                // SAFETY: the matrix `got` and the register belong to this walk and have the same size, and the walk has waited for
+                // all its instructions.
                 done(unsafe { device.read(&registers[from], HostRect::packed(&mut got, N)) })?;
                 return Ok(got == expected[from]);
             }
@@ -157,12 +159,12 @@ impl<'d, T: Scalar> Walk<'d, T> {
 
 impl<T> Drop for Walk<'_, T> {
     fn drop(&mut self) {
-        // after a failure, the buffers must stay allocated until no instruction uses them
+        // after a failure, the buffers must stay allocated until all submitted instructions have ended
         self.under_way.iter().for_each(|(_, token)| drop(token.wait()));
     }
 }
 
-/// Launches an instruction, or submits it after the preceding one.
+/// Runs an instruction by [`Device::launch`], or submits it so that it runs after the preceding instruction.
 fn run(
     device: &dyn Device,
     instruction: &Instruction<Operand<'_>>,
@@ -171,12 +173,13 @@ fn run(
     rng: &mut Rng,
 ) -> Result<(), Failure> {
     if way == Way::Blocking {
-        // SAFETY: the operands lie in buffers of the walk.
+        // SAFETY: the operands lie in buffers of this walk, and each launched instruction ends before the next command begins.
         return done(unsafe { device.launch(instruction) });
     }
     let queue = rng.below(device.facts().queues);
     let before = under_way.last().filter(|(other, _)| *other != queue).map(|(_, token)| token);
-    // SAFETY: the operands lie in buffers of the walk, which waits for the token before it frees them.
+    // SAFETY: the operands lie in buffers of this walk. The instruction runs after the preceding one, and the walk waits for its
+    // token before it transfers or frees a buffer.
     let token = done(unsafe { device.submit(Work::Run { instruction, queue }, before.as_slice()) })?;
     under_way.push((queue, token));
     Ok(())

@@ -1,4 +1,4 @@
-//! Tests of transfers: rectangles of host memory must reach the device and come back, and nothing else may be written.
+//! Tests of transfers: rectangles of host memory must reach the device and come back, and no other memory may be written.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, HostRect, Scalar};
@@ -12,12 +12,12 @@ use crate::suite::search;
 use crate::trial::Evidence;
 use crate::{Failure, Scope, Trial};
 
-/// A rectangle that is written to a device and read back to another place in host memory.
+/// A rectangle of host memory that is written to a device and read back to another place in host memory.
 #[derive(Clone, Copy)]
 struct TransferCase {
     rows: usize,
     cols: usize,
-    /// The layout of the rectangle in host memory before the transfer, and after it.
+    /// The storage in host memory of the rectangle that is written, and of the rectangle that is read back.
     storage: [Storage; 2],
     fill: Fill,
     seed: u64,
@@ -62,14 +62,14 @@ fn cases(scope: &Scope, fill: Fill) -> impl Strategy<Value = TransferCase> + use
     })
 }
 
-/// Tests transfers of rectangles of every shape, packed and with gaps. The rectangle may come back in another layout.
+/// Tests transfers of rectangles of every shape, packed and with gaps. The rectangle may be read back in another layout.
 ///
 /// # Errors
 /// An element changed on the way, or host memory around the rectangle changed.
 pub fn round_trip<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     search(trial.scope, cases(trial.scope, Fill::Uniform), |case| moved::<T>(trial, case))?;
-    // the next rectangle is larger than the pieces into which a transfer may be cut, unless a buffer of the device is too
-    // small for it
+    // the next rectangle is so large that a device may transfer it in pieces, unless a buffer of the device is too small for the
+    // rectangle
     let large = trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
     for_elements((2 * large + 1) * large)?;
     let room = trial.subject.facts().limits.buffer / size_of::<T>();
@@ -82,7 +82,7 @@ pub fn round_trip<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
 /// Tests that transfers keep the bits of NaN with a payload, infinity, zeros of either sign and subnormal numbers.
 ///
 /// # Errors
-/// A bit changed on the way.
+/// A transfer changed a bit of a number.
 pub fn bits<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for fill in [Fill::Rising, Fill::NonFinite, Fill::Zeros, Fill::Payloads] {
         let scope = &trial.scope.part(8);
@@ -91,7 +91,8 @@ pub fn bits<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Transfers the rectangle of a case. If a buffer of the device is too small, only the rows that fit are transferred.
+/// Transfers the rectangle of a case. If the rectangle does not fit into a buffer of the device, the function transfers only as
+/// many rows as fit.
 fn moved<T: Scalar>(trial: &Trial<'_, dyn Device>, case: &TransferCase) -> Result<(), Failure> {
     let room = trial.subject.facts().limits.buffer / size_of::<T>();
     let case = &TransferCase { rows: case.rows.min((room / case.cols).max(1)), ..*case };
@@ -105,7 +106,8 @@ fn carried<T: Scalar>(device: &dyn Device, case: &TransferCase, seen: &Evidence<
     let (before, expected) = (source.clone(), Stored::<T>::new(&data, to));
     let mut target = Stored::<T>::new(&data.map(|_| 0.0), to);
     let buffer = completed("transfer: completes", device.alloc(rows * cols * size_of::<T>()))?;
-    // SAFETY: the host memory and the buffer are owned by this function and have this size.
+    // SAFETY: this function owns the matrices `source` and `target` and the buffer, which are large enough for the rectangle, and
+    // no other command uses them.
     unsafe {
         completed("transfer: completes", device.write(rect(&mut source), &buffer))?;
         completed("transfer: completes", device.read(&buffer, rect(&mut target)))?;
@@ -116,15 +118,15 @@ fn carried<T: Scalar>(device: &dyn Device, case: &TransferCase, seen: &Evidence<
     seen.exact("transfer: elements", target.changed(&expected).map_or(Ok(()), differs))
 }
 
-/// The rectangle of a matrix in host memory.
+/// The host rectangle of a stored matrix.
 fn rect<T: Scalar>(stored: &mut Stored<T>) -> HostRect {
     HostRect::whole(&stored.view_mut().raw())
 }
 
-/// Tests transfers of row indices, which are a column of integers.
+/// Tests transfers of row indices, which form a column of 32-bit integers.
 ///
 /// # Errors
-/// An index changed on the way.
+/// A transfer changed an index.
 pub fn indices(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for rows in [1, 2, 63, 64, 65, 2 * trial.scope.max] {
         let seen = trial.ledger.evidence("", rows);
@@ -132,7 +134,8 @@ pub fn indices(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
         let (mut from, mut to) = (sent.clone(), vec![0; rows]);
         let column = |data: &mut Vec<i32>| HostRect::packed(data, rows);
         let buffer = completed("transfer: completes", trial.subject.alloc(size_of_val(&sent[..])))?;
-        // SAFETY: the host memory and the buffer are owned by this function and have this size.
+        // SAFETY: this function owns the arrays `from` and `to` and the buffer, which have the same size, and no other command uses
+        // them.
         unsafe {
             completed("transfer: completes", trial.subject.write(column(&mut from), &buffer))?;
             completed("transfer: completes", trial.subject.read(&buffer, column(&mut to)))?;

@@ -19,8 +19,8 @@ fn order(layout: Layout) -> c_int {
     }
 }
 
-/// The value of an operation in cblas. Conjugation without transposition has no standard value, and it changes no real
-/// number.
+/// The value of an operation in cblas. The operation `Conj` has no standard value. `Conj` changes no real number, so that the
+/// function returns the value of `NoTrans`.
 fn trans(op: Op) -> c_int {
     match op {
         Op::NoTrans | Op::Conj => 111,
@@ -59,8 +59,9 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<
     let (op_a, a) = in_layout(layout, args.op_a, args.a);
     let (op_b, b) = in_layout(layout, args.op_b, args.b);
     let (a, b, c) = (input(ROUTINE, "lda", &a)?, input(ROUTINE, "ldb", &b)?, output(ROUTINE, "ldc", &mut args.c)?);
-    // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
-    // are checked, and the views guarantee that the memory is valid.
+    // SAFETY: `GemmFn` is the type of `cblas_?gemm` with the integers of this library, and the caller has checked the arguments.
+    // The views a and b borrow their matrices for reading, and the view c borrows its matrix exclusively, so that no other access
+    // conflicts.
     unsafe {
         let gemm: GemmFn<T, I> = interface.find::<T, _>(ROUTINE)?;
         let (order, ta, tb) = (order(layout), trans(op_a), trans(op_b));
@@ -77,8 +78,8 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, mut args: Trsm<
     let triangle = if args.a.layout() == layout { args.uplo } else { args.uplo.flip() };
     let (op, a) = in_layout(layout, args.op, args.a);
     let (a, b) = (input(ROUTINE, "lda", &a)?, output(ROUTINE, "ldb", &mut args.b)?);
-    // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
-    // are checked, and the views guarantee that the memory is valid.
+    // SAFETY: `TrsmFn` is the type of `cblas_?trsm` with the integers of this library, and the caller has checked the arguments.
+    // The view a borrows its matrix for reading, and the view b borrows its matrix exclusively, so that no other access conflicts.
     unsafe {
         let trsm: TrsmFn<T, I> = interface.find::<T, _>(ROUTINE)?;
         let (side, uplo, diag) = (side(args.side), uplo(triangle), diag(args.diag));

@@ -1,5 +1,5 @@
-//! Calls `?gemm_`, `?trsm_`, `?getrf_`, `?getrs_` and `?laswp_`. All arguments are passed by reference, and all matrices
-//! are column-major. The lengths of the character arguments follow at the end of the argument list.
+//! Calls `?gemm_`, `?trsm_`, `?getrf_`, `?getrs_` and `?laswp_`. All arguments are passed by reference, and all matrices are
+//! column-major. The lengths of the character arguments stand at the end of the argument list.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::ffi::c_char;
@@ -54,7 +54,7 @@ fn letter(flag: &impl ToString) -> c_char {
     flag.to_string().as_bytes()[0] as c_char
 }
 
-/// The letter of an operation. Conjugation alone changes no real number.
+/// The letter of an operation. The operation `Conj` changes no real number, so that its letter is that of `NoTrans`.
 fn trans(op: Op) -> c_char {
     letter(if op == Op::Conj { &Op::NoTrans } else { &op })
 }
@@ -73,8 +73,9 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, args: Gemm<'_, 
     let ((op_a, a), (op_b, b)) = (in_layout(Layout::ColMajor, op_a, a), in_layout(Layout::ColMajor, op_b, b));
     let (a, b, c) = (input(ROUTINE, "lda", &a)?, input(ROUTINE, "ldb", &b)?, output(ROUTINE, "ldc", &mut c)?);
     let (ta, tb) = (trans(op_a), trans(op_b));
-    // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
-    // are checked, and the views guarantee that the memory is valid.
+    // SAFETY: `GemmFn` is the type of `?gemm_` with the integers of this library, and the caller has checked the arguments. The
+    // views a and b borrow their matrices for reading, and the view c borrows its matrix exclusively, so that no other access
+    // conflicts.
     unsafe {
         let gemm: GemmFn<T, I> = interface.find::<T, _>(ROUTINE)?;
         gemm(&ta, &tb, &m, &n, &k, &alpha, a.at, &a.ld, b.at, &b.ld, &beta, c.at, &c.ld, 1, 1);
@@ -96,8 +97,8 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, 
     let [m, n] = [int::<I>(ROUTINE, "m", b.rows())?, int(ROUTINE, "n", b.cols())?];
     let (a, b) = (input(ROUTINE, "lda", &a)?, output(ROUTINE, "ldb", &mut b)?);
     let (side, uplo, op, diag) = (letter(&side), letter(&uplo), trans(op), letter(&diag));
-    // SAFETY: the type is that of the standard function, the arguments are checked, and the views guarantee that the memory
-    // is valid.
+    // SAFETY: `TrsmFn` is the type of `?trsm_` with the integers of this library, and the caller has checked the arguments. The
+    // view a borrows its matrix for reading, and the view b borrows its matrix exclusively, so that no other access conflicts.
     unsafe {
         let trsm: TrsmFn<T, I> = interface.find::<T, _>(ROUTINE)?;
         trsm(&side, &uplo, &op, &diag, &m, &n, &alpha, a.at, &a.ld, b.at, &b.ld, 1, 1, 1, 1);
@@ -112,14 +113,14 @@ pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_
     if !pivoting {
         return Err(Error::new(ErrorKind::Unsupported, ROUTINE.name(), "LAPACK has no factorisation without pivoting"));
     }
-    // LAPACK counts rows from one, so that zero marks a pivot that the library did not write; one more element detects a
-    // write past the end
+    // LAPACK counts rows from one, so that zero marks a pivot that the library did not write. The array has one more element than
+    // pivots, which detects a write past the end
     let (mut pivots, mut info) = (vec![I::from(0); ipiv.len() + 1], I::from(0));
     with_columns_mut(a, |mut a| {
         let [m, n] = [int::<I>(ROUTINE, "m", a.rows())?, int(ROUTINE, "n", a.cols())?];
         let a = output(ROUTINE, "lda", &mut a)?;
-        // SAFETY: the function pointer has the type of the standard function with the integers of the library; the view
-        // guarantees that the memory is valid, and `pivots` has more than min(m, n) elements.
+        // SAFETY: `GetrfFn` is the type of `?getrf_` with the integers of this library. The view borrows the matrix exclusively,
+        // and this function owns `pivots`, which has more than min(m, n) elements.
         unsafe {
             let getrf: GetrfFn<T, I> = interface.find::<T, _>(ROUTINE)?;
             getrf(&m, &n, a.at, &a.ld, pivots.as_mut_ptr(), &mut info);
@@ -144,8 +145,8 @@ pub(super) fn getrs<T: Scalar, I: Integer>(interface: &Interface, args: Getrs<'_
         with_columns_mut(b, |mut b| {
             let [n, nrhs] = [int::<I>(ROUTINE, "n", b.rows())?, int(ROUTINE, "nrhs", b.cols())?];
             let (lu, b) = (input(ROUTINE, "lda", &lu)?, output(ROUTINE, "ldb", &mut b)?);
-            // SAFETY: the type is that of the standard function, the views guarantee that the memory is valid, and the n
-            // pivots are rows of A.
+            // SAFETY: `GetrsFn` is the type of `?getrs_` with the integers of this library. The view lu borrows the factors for
+            // reading, the view b borrows its matrix exclusively, and this function owns the n `pivots`, which are rows of A.
             unsafe {
                 let getrs: GetrsFn<T, I> = interface.find::<T, _>(ROUTINE)?;
                 getrs(&op, &n, &nrhs, lu.at, &lu.ld, pivots.as_ptr(), b.at, &b.ld, &mut info, 1);
@@ -165,8 +166,8 @@ pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_
         let [n, last] = [int::<I>(ROUTINE, "n", a.cols())?, int(ROUTINE, "k2", ipiv.len())?];
         let (first, step) = (I::from(1), I::from(if forward { 1 } else { -1 }));
         let a = output(ROUTINE, "lda", &mut a)?;
-        // SAFETY: the type is that of the standard function, the view guarantees that the memory is valid, and the pivots
-        // are rows of A.
+        // SAFETY: `LaswpFn` is the type of `?laswp_` with the integers of this library. The view borrows the matrix exclusively,
+        // and this function owns `pivots`, which are rows of A.
         unsafe {
             let laswp: LaswpFn<T, I> = interface.find::<T, _>(ROUTINE)?;
             laswp(&n, a.at, &a.ld, &first, &last, pivots.as_ptr(), &step);
@@ -175,7 +176,7 @@ pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_
     })
 }
 
-/// Returns `info`, or an error if it is negative, which means that the library refused an argument.
+/// Returns `info`, or an error if `info` is negative, because LAPACK refuses an argument by a negative `info`.
 fn answer<I: Integer>(routine: Routine, info: I) -> Result<usize> {
     let info: i64 = info.into();
     let refused =

@@ -17,8 +17,8 @@ pub(super) trait Integer: Copy + TryFrom<usize> + From<i32> + Into<i64> {}
 impl Integer for i32 {}
 impl Integer for i64 {}
 
-/// Calls `module::function::<T, I>(interface, arguments)`. `I` is the type of the integers in the file that has the
-/// function. If no file has the function, the call returns the error.
+/// Calls `module::function::<T, I>(interface, arguments)`. `I` is the type of the integers in the file that has the function. If no
+/// file has the function, the macro calls the function for `i32`, which returns an error.
 macro_rules! by_width {
     ($routine:expr, $module:ident::$function:ident($interface:expr, $args:expr)) => {
         match $interface.width(T::DTYPE, $routine) {
@@ -29,7 +29,7 @@ macro_rules! by_width {
 }
 pub(super) use by_width;
 
-/// Converts an argument to an integer of the library. The error message names the argument.
+/// Converts an argument to an integer of the library. If the value exceeds this type, the error message names the argument.
 pub(super) fn int<I: Integer>(routine: Routine, name: &str, value: usize) -> Result<I> {
     I::try_from(value).map_err(|_| {
         let bits = 8 * size_of::<I>();
@@ -37,9 +37,9 @@ pub(super) fn int<I: Integer>(routine: Routine, name: &str, value: usize) -> Res
     })
 }
 
-/// Converts row indices to those of LAPACK, which count from one.
+/// Converts row indices that count from zero to row indices of LAPACK, which count from one.
 pub(super) fn from_one<I: Integer>(ipiv: &[i32]) -> Vec<I> {
-    // the check of the arguments has shown that the indices are rows of a matrix, so that `p + 1` does not overflow
+    // the check of the arguments has shown that each index is a row of a matrix, so that `p + 1` does not overflow
     ipiv.iter().map(|&p| I::from(p + 1)).collect()
 }
 

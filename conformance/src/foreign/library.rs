@@ -1,4 +1,4 @@
-//! A loaded library as a subject.
+//! A loaded BLAS or LAPACK library as a subject.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -20,11 +20,11 @@ fn of_cblas() -> Vec<Routine> {
     called_routines().into_iter().filter(|routine| routine.description().origin == Origin::Blas).collect()
 }
 
-/// A BLAS, a LAPACK or both, loaded from shared libraries.
+/// A BLAS, a LAPACK or both, loaded from one or more shared libraries.
 #[derive(Debug)]
 pub struct Library {
     name: String,
-    /// The name and version that the library reports.
+    /// The name and version that the library reports, if it reports them.
     version: Option<String>,
     fortran: Interface,
     cblas: Option<Interface>,
@@ -49,7 +49,7 @@ impl Library {
         Ok(Library { name: name.into(), version: version(&dylibs, &prefix), fortran, cblas })
     }
 
-    /// The cblas interface, if it has the routine.
+    /// The cblas interface of the library. `None` if it lacks the routine.
     fn cblas(&self, dtype: DType, routine: Routine) -> Option<&Interface> {
         self.cblas.as_ref().filter(|cblas| cblas.has(dtype, routine))
     }
@@ -59,8 +59,8 @@ impl Library {
     }
 }
 
-/// The error message for a library without routines. If the symbols of the library have a known prefix, the message gives
-/// one of the symbols.
+/// The error message for a library without routines. If the symbols of the library have a known prefix, the message names one of
+/// these symbols.
 fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
     let style = style::fortran(stated).swap_remove(0);
     let none =
@@ -77,7 +77,7 @@ fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
     }
 }
 
-/// Runs `act` on a thread with a stack of 64 MiB. If OpenBLAS is built for many CPUs, its recursive factorisation overflows
+/// Runs `act` on a thread with a stack of 64 MiB. The recursive factorisation of an OpenBLAS that is built for many CPUs overflows
 /// the stack of an ordinary thread (<https://github.com/OpenMathLib/OpenBLAS/issues/3229>).
 fn with_stack<R: Send>(routine: Routine, act: impl FnOnce() -> Result<R> + Send) -> Result<R> {
     const BYTES: usize = 64 << 20;
@@ -91,8 +91,7 @@ fn with_stack<R: Send>(routine: Routine, act: impl FnOnce() -> Result<R> + Send)
     })
 }
 
-/// The reason for which a property does not apply to any BLAS or LAPACK: no call asks for it, or the call could end the
-/// program.
+/// The reason for which a property does not apply to any BLAS or LAPACK. `None` if the property applies.
 fn missing(property: &str) -> Option<&'static str> {
     match property {
         "wrong_shapes_are_refused" | "wrong_arguments_are_refused" | "a_refused_call_leaves_no_trace" => {

@@ -1,4 +1,4 @@
-//! Parses the name of a library.
+//! Parses the name by which a user selects a library.
 
 use std::path::PathBuf;
 
@@ -12,22 +12,22 @@ const FORM: &str = "blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix
 /// A library, as described by its name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Source {
-    /// Files, in the order in which they are loaded and searched.
+    /// Files of the library, in the order in which they are loaded and searched.
     pub paths: Vec<PathBuf>,
     /// Whether products and triangular solves use the Fortran interface even if the library has cblas.
     pub fortran: bool,
-    /// The size of integers, if the name states it.
+    /// The size of integers. `None` if the name does not state it.
     pub width: Option<Width>,
-    /// Prefix and suffix of the symbols.
+    /// Prefix and suffix of all symbols of the library.
     pub affixes: Affixes,
 }
 
 /// The prefix and suffix that a library adds to the names of its routines, as the user states them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Affixes {
-    /// The prefix of the whole symbol. With `scipy_`, dgemm of cblas is `scipy_cblas_dgemm`.
+    /// The prefix of the whole symbol. If the prefix is `scipy_`, the symbol of dgemm in cblas is `scipy_cblas_dgemm`.
     pub prefix: Option<String>,
-    /// The suffix of the symbol, after Fortran's underscore.
+    /// The suffix of the symbol. In the Fortran interface the suffix stands after Fortran's underscore.
     pub suffix: Option<String>,
 }
 
@@ -49,7 +49,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Records an option and returns true. Returns false if the text is no option, so that it belongs to the path.
+    /// Stores the option that the text states, and returns true. Returns false if the text is no option, so that it belongs to the
+    /// path.
     fn takes(&mut self, option: &str) -> Result<bool, String> {
         match option {
             "fortran" => self.fortran = true,
@@ -75,7 +76,7 @@ impl Affixes {
         }
     }
 
-    /// The option that states this prefix and suffix.
+    /// The part of a name (an option) that states this prefix and suffix.
     pub fn option(&self) -> String {
         let affix = |key: &str, value: &Option<String>| value.as_ref().map(|value| format!("{key}={value}"));
         let stated = [affix("prefix", &self.prefix), affix("suffix", &self.suffix)];
@@ -83,7 +84,7 @@ impl Affixes {
     }
 }
 
-/// Stores the value of an option. Fails if the option already has a value.
+/// Stores `value` in `place`. Fails if `place` already has a value.
 fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
     if place.replace(value).is_none() { Ok(()) } else { Err(format!("{what} is stated twice")) }
 }

@@ -10,13 +10,13 @@ pub(super) struct Operand<P, I> {
     pub ld: I,
 }
 
-/// Converts a matrix that the routine reads.
+/// Returns address and leading dimension of a matrix that the routine reads.
 pub(super) fn input<T: Scalar, I: Integer>(routine: Routine, ld: &str, a: &MatRef<'_, T>) -> Result<Operand<*const T, I>> {
     let at = a.host_ptr().ok_or_else(|| on_device(routine))?;
     Ok(Operand { at: at.cast_const(), ld: int(routine, ld, a.ld())? })
 }
 
-/// Converts a matrix that the routine reads.
+/// Returns address and leading dimension of a matrix that the routine writes.
 pub(super) fn output<T: Scalar, I: Integer>(routine: Routine, ld: &str, a: &mut MatMut<'_, T>) -> Result<Operand<*mut T, I>> {
     let at = a.host_ptr().ok_or_else(|| on_device(routine))?;
     Ok(Operand { at, ld: int(routine, ld, a.ld())? })
@@ -26,12 +26,12 @@ fn on_device(routine: Routine) -> Error {
     Error::new(ErrorKind::Unsupported, routine.name(), "the library takes matrices in host memory only")
 }
 
-/// Expresses `op(A)` as an operation on the same memory in the given layout.
+/// Expresses `op(A)` as an operation on a matrix of the given layout in the same memory.
 pub(super) fn in_layout<T: Scalar>(layout: Layout, op: Op, a: MatRef<'_, T>) -> (Op, MatRef<'_, T>) {
     if a.layout() == layout { (op, a) } else { (op.flip(), a.t()) }
 }
 
-/// A copy of a matrix in packed columns.
+/// A copy of a matrix, with its columns side by side in memory.
 struct Columns<T> {
     data: Vec<T>,
     shape: (usize, usize),
@@ -45,7 +45,7 @@ impl<T: Scalar> Columns<T> {
     }
 }
 
-/// Calls `act` with a column-major matrix: with `a` itself, or with a copy if `a` is row-major.
+/// Calls `act` with a column-major matrix: with `a` itself if `a` is column-major, else with a copy of `a`.
 pub(super) fn with_columns<T: Scalar, R>(a: MatRef<'_, T>, act: impl FnOnce(MatRef<'_, T>) -> Result<R>) -> Result<R> {
     if a.layout() == Layout::ColMajor {
         return act(a);
@@ -54,7 +54,7 @@ pub(super) fn with_columns<T: Scalar, R>(a: MatRef<'_, T>, act: impl FnOnce(MatR
     act(MatRef::col_major(&data, rows, cols)?)
 }
 
-/// Calls `act` as [`with_columns`] does, and stores a copy back into `a`.
+/// Calls `act` as [`with_columns`] does. If `act` worked on a copy, the function stores the copy back into `a`.
 pub(super) fn with_columns_mut<T: Scalar, R>(mut a: MatMut<'_, T>, act: impl FnOnce(MatMut<'_, T>) -> Result<R>) -> Result<R> {
     if a.layout() == Layout::ColMajor {
         return act(a);

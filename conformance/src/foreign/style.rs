@@ -1,11 +1,11 @@
-//! The spellings of symbols in libraries.
+//! The spellings of the symbols of routines in libraries.
 
 use lapidary_core::DType;
 
 use super::integer::Width;
 use super::names::Affixes;
 
-/// A spelling of symbols.
+/// One spelling of the symbols of routines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Style {
     /// Prefix of a symbol, which comes before the letter of the type.
@@ -14,27 +14,28 @@ pub(super) struct Style {
     pub suffix: String,
     /// Whether arguments are passed by value, as in the C interface.
     pub by_value: bool,
-    /// The size of integers, if the spelling determines it.
+    /// The size of integers. `None` if the spelling does not determine it.
     pub width: Option<Width>,
 }
 
-/// Suffixes of symbols in the Fortran interface, the commonest first.
+/// Suffixes of symbols in the Fortran interface. The most common suffix comes first.
 const FORTRAN: &[&str] = &["_", "", "_64_", "64_", "_64", "__64"];
 
-/// Suffixes of symbols in the C interface, the commonest first.
+/// Suffixes of symbols in the C interface. The most common suffix comes first.
 const CBLAS: &[&str] = &["", "_64", "64_", "_64_"];
 
-/// Prefixes of libraries that are built for one program: those in the packages of NumPy and SciPy.
+/// Prefixes of libraries that are built for one program: the OpenBLAS in the packages of NumPy and SciPy.
 pub(super) const KNOWN_PREFIXES: &[&str] = &["scipy_"];
 
-/// The spellings of the Fortran interface. A suffix from the user comes after Fortran's underscore, or without one.
+/// The spellings of symbols in the Fortran interface. If the user states a suffix, it is tried after Fortran's underscore and
+/// without the underscore.
 pub(super) fn fortran(affixes: &Affixes) -> Vec<Style> {
     let underscored = affixes.suffix.as_ref().map(|suffix| format!("_{suffix}"));
     let stated = underscored.as_deref().into_iter().chain(affixes.suffix.as_deref());
     styles(affixes, "", stated.collect(), FORTRAN)
 }
 
-/// The spellings of the C interface.
+/// The spellings of symbols in the C interface.
 pub(super) fn cblas(affixes: &Affixes) -> Vec<Style> {
     styles(affixes, "cblas_", affixes.suffix.as_deref().into_iter().collect(), CBLAS)
 }
@@ -63,7 +64,7 @@ impl Style {
         format!("{}{routine}{}", self.prefix, self.suffix)
     }
 
-    /// The prefix and suffix that the user would state to select this spelling of the Fortran interface.
+    /// The prefix and suffix that a user would state to select this spelling of the symbols in the Fortran interface.
     pub fn affixes(&self) -> Affixes {
         let suffix = if self.suffix.len() > 1 { self.suffix.trim_start_matches('_') } else { "" };
         let stated = |affix: &str| (!affix.is_empty()).then(|| affix.to_owned());

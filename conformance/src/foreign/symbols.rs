@@ -1,4 +1,5 @@
-//! Looks up the routines that a library exports through one interface (Fortran or cblas), and the size of its integers.
+//! Looks up the routines that a library exports through one interface (Fortran or cblas), and the size of the integers in each
+//! file.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::error::Error as _;
@@ -11,14 +12,14 @@ use super::integer::Width;
 use super::probe;
 use super::style::Style;
 
-/// The files of a library.
+/// The files of which a library consists.
 pub(super) type Dylibs<'a> = &'a [&'static Dylib];
 
-/// Loads a library. The library stays loaded until the program ends.
+/// Loads a file of a library. The file stays loaded until the program ends.
 pub(super) fn load(path: &Path) -> Result<&'static Dylib> {
-    // SAFETY: loading runs the initialisers of the library, which the user named as a BLAS.
+    // SAFETY: loading runs the initialisers of the file. The user named the file as a BLAS, and so vouches for its initialisers.
     let dylib = unsafe { Dylib::new(path) }.map_err(|cause| {
-        // the message of the loader tells which file or symbol is missing
+        // the message of the loader states which file or symbol is missing
         let why = cause.source().map_or_else(|| cause.to_string(), ToString::to_string);
         Error::invalid("open", format!("cannot load {}: {why}", path.display())).caused_by(cause)
     })?;
@@ -28,12 +29,12 @@ pub(super) fn load(path: &Path) -> Result<&'static Dylib> {
 /// One interface of a library: Fortran or cblas.
 #[derive(Debug)]
 pub(super) struct Interface {
-    /// The files that have a routine of this interface.
+    /// The files that have routines of this interface.
     files: Vec<File>,
     style: Style,
 }
 
-/// A file and the size of its integers. Another file of the library may use another size.
+/// A file of a library, and the size of its integers. Files of one library may use different sizes.
 #[derive(Debug)]
 struct File {
     dylib: &'static Dylib,
@@ -41,12 +42,12 @@ struct File {
 }
 
 impl Interface {
-    /// Looks up the routines of one interface. The spelling of the symbols is the first one in which a file has any of the
-    /// routines, or the first of all if no file has a routine.
+    /// Looks up the routines of one interface. The first of `styles` in which a file has one of the routines becomes the spelling
+    /// of the symbols. If no file has a routine, `styles[0]` becomes the spelling.
     ///
     /// # Errors
-    /// A file has routines, but the name of the library does not state the size of integers, and the file has no function
-    /// from which this size can be determined.
+    /// A file has routines, but the name of the library does not state the size of integers, and the file has no function that
+    /// shows this size.
     pub fn new(dylibs: Dylibs<'_>, styles: &[Style], routines: &[Routine], stated: Option<Width>) -> Result<Self> {
         let style = found(dylibs, styles, routines).unwrap_or(&styles[0]).clone();
         let file = |dylib| {
@@ -57,12 +58,12 @@ impl Interface {
         Ok(Interface { files: files.collect::<Result<_>>()?, style })
     }
 
-    /// Whether the library has any of the routines.
+    /// Whether the library has at least one routine of this interface.
     pub fn is_there(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// Describes the sizes of the integers in the files.
+    /// Describes the sizes of the integers in all files of this interface.
     pub fn widths(&self) -> &'static str {
         let has = |width| self.files.iter().any(|file| file.width == width);
         match (has(Width::Bits32), has(Width::Bits64)) {
@@ -72,7 +73,7 @@ impl Interface {
         }
     }
 
-    /// The size of the integers of a routine. `None` if the library lacks the routine.
+    /// The size of the integers in the file that has the routine. `None` if no file has the routine.
     pub fn width(&self, dtype: DType, routine: Routine) -> Option<Width> {
         let symbol = self.symbol(dtype, routine);
         self.files.iter().find(|file| exists(file.dylib, &symbol)).map(|file| file.width)
@@ -83,7 +84,7 @@ impl Interface {
         self.style.symbol(dtype, routine.name())
     }
 
-    /// Whether the library has a routine.
+    /// Whether the library has the routine in the given precision.
     pub fn has(&self, dtype: DType, routine: Routine) -> bool {
         self.width(dtype, routine).is_some()
     }
@@ -91,24 +92,24 @@ impl Interface {
     /// Looks up a routine for numbers of the type `T`.
     ///
     /// # Safety
-    /// `F` must be the type of the routine.
+    /// `F` must be the type of the function that computes `routine` in the library.
     ///
     /// # Errors
     /// The library lacks the routine.
     pub unsafe fn find<T: Scalar, F: Copy>(&self, routine: Routine) -> Result<F> {
         let symbol = self.symbol(T::DTYPE, routine);
-        // SAFETY: the caller guarantees that `F` is the type of the routine.
+        // SAFETY: the caller guarantees that `F` is the type of the function.
         let found = self.files.iter().find_map(|file| unsafe { file.dylib.get::<F>(&*symbol) }.ok());
         found.map(|f| *f).ok_or_else(|| Error::new(ErrorKind::Unsupported, routine.name(), format!("the library has no {symbol}")))
     }
 }
 
-/// The first spelling in which a file has any of the routines.
+/// The first of `styles` in which a file has at least one of the routines.
 pub(super) fn found<'a>(dylibs: Dylibs<'_>, styles: &'a [Style], routines: &[Routine]) -> Option<&'a Style> {
     styles.iter().find(|style| dylibs.iter().any(|dylib| has(dylib, style, routines)))
 }
 
-/// Whether a file has any of the routines.
+/// Whether a file has at least one of the routines in the spelling `style`.
 fn has(dylib: &Dylib, style: &Style, routines: &[Routine]) -> bool {
     let exists = |dtype| routines.iter().any(|routine| exists(dylib, &style.symbol(dtype, routine.name())));
     [DType::F32, DType::F64].into_iter().any(exists)
@@ -120,6 +121,6 @@ fn unknown_width() -> Error {
 }
 
 fn exists(dylib: &Dylib, symbol: &str) -> bool {
-    // SAFETY: the address is looked up but not used.
+    // SAFETY: `get` only looks up the address of the symbol, and no code uses this address.
     unsafe { dylib.get::<*const ()>(symbol) }.is_ok()
 }

@@ -1,4 +1,4 @@
-//! Compares one device with several devices: for each routine, whether both give the same bits.
+//! Compares one device with several devices: for each routine, whether the results have the same bits.
 
 use lapidary_core::{Result as CoreResult, Scalar};
 
@@ -8,16 +8,16 @@ use crate::properties::agreement::{Closeness, Pair};
 use crate::report::Grade;
 use crate::{Failure, Ledger, Scope, Subject, Trial};
 
-/// Order of the matrices. The order is so large that the plan of a call has several tiles, which several devices share.
+/// Order of the matrices. A matrix of this order has several tiles, which several devices share.
 const N: usize = 300;
 
-/// Number of attempts. A device takes a task when it is free, so that one device may have run all tasks before another
-/// begins. If one device ran all tasks, the calls are repeated.
+/// Number of attempts to have several devices take part in a call. The first free device takes the next task, so that one device
+/// may run all tasks before another device begins. If one device ran all tasks, the call is repeated.
 const ATTEMPTS: usize = 5;
 
 type Comparison<S> = for<'a, 'p> fn(&Trial<'a, Pair<'p, S, S>>) -> Result<(), Failure>;
 
-/// One grade for each routine, from the same calls on one device and on several.
+/// One grade for each routine, from the same calls on one device and on several devices.
 pub fn one_and_several<S: Subject, T: Scalar>(both: &CoreResult<[S; 2]>) -> [Grade; 3] {
     let routines: [(&str, Comparison<S>); 3] = [
         ("gemm", |pair| pair.agree_in_gemm::<T>(&GemmCase { fill: Fill::Graded, ..GemmCase::packed([N, N - 3, N + 5], 1) })),
@@ -39,8 +39,8 @@ pub fn one_and_several<S: Subject, T: Scalar>(both: &CoreResult<[S; 2]>) -> [Gra
 
 const APART: &str = "too far apart";
 
-/// Value and verdict of calls on one device and on several. A subject that counts the devices that took part is called
-/// again until several devices did.
+/// Value and verdict of a comparison between one device and several. If the subject counts the devices that took part, the
+/// comparison is repeated until several devices took part in a call.
 fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
     let mut last = (String::new(), NOT_MEASURED);
     for _ in 0..ATTEMPTS {
@@ -56,8 +56,8 @@ fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static 
     last
 }
 
-/// Compares the results. Different bits are no failure, since different tiles are summed in a different order. A difference
-/// beyond the bounds of both subjects is a failure.
+/// Compares the results of one device with those of several. Different bits are no failure, since tiles of different sizes are
+/// summed in a different order. A difference of more than twice the bounds is a failure.
 fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
     let (scope, ledger) = (Scope::quick(1), Ledger::default());
     let within = |closeness| agree(&Trial { subject: &Pair { one, other, closeness }, scope: &scope, ledger: &ledger });
@@ -70,7 +70,7 @@ fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String,
             let used = bounded.map(|figure| figure.used()).fold(0.0, f64::max);
             (format!("{used:.3} of what the bounds allow apart"), "other bits")
         }
-        // a call that returned an error shows no disagreement; the trials of the subject report the error
+        // if a call returned an error, there is nothing to compare; the trials of the subject report this error
         Err(failure) if failure.is_of_a_call() => (failure.to_string(), NOT_MEASURED),
         Err(failure) => (failure.to_string(), APART),
     }

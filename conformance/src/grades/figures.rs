@@ -9,7 +9,7 @@ use crate::bounds;
 use crate::properties::growth::exponent;
 use crate::report::{EXACT, Figure, Grade, TrialReport, Verdict};
 
-/// For each check, the largest part of its bound that a trial used. Known failures do not count.
+/// For each check, the largest ratio of an error to its bound in all trials. Known failures do not count.
 pub fn worst_of_each_check(dtype: DType, trials: &[&TrialReport]) -> Vec<Grade> {
     let mut worst: BTreeMap<&str, &Figure> = BTreeMap::new();
     let explained = |trial: &&&TrialReport| trial.verdict == Verdict::Expected;
@@ -37,7 +37,7 @@ pub fn worst_of_each_check(dtype: DType, trials: &[&TrialReport]) -> Vec<Grade> 
     worst.into_iter().map(told).collect()
 }
 
-/// The exponent of the error for k from 16 to 1024, computed as a slope in logarithms.
+/// Exponent with which the error of a product grows with k from 16 to 1024, computed as a slope in logarithms.
 pub fn error_growth(dtype: DType, trials: &[&TrialReport]) -> Option<Grade> {
     let trial = trials.iter().find(|trial| trial.routine == "gemm" && trial.property == "error_growth")?;
     let slope = exponent(&trial.figures)?;
@@ -47,7 +47,7 @@ pub fn error_growth(dtype: DType, trials: &[&TrialReport]) -> Option<Grade> {
     Some(grade(dtype, "growth of the error with k", format!("k^{slope:.2}"), letter, about))
 }
 
-/// Whether NaN and infinity appear in the results where they must, in all routines.
+/// Whether NaN and infinity appear in the results of all routines where they must appear.
 pub fn nan(dtype: DType, trials: &[&TrialReport]) -> Option<Grade> {
     const NAMES: [&str; 4] = ["nan_propagates", "zero_times_infinity_is_nan", "nan_leaves_a_trace", "nan_pivot_divides"];
     let is_asked = |trial: &&&TrialReport| trial.verdict != Verdict::Skipped && NAMES.contains(&trial.property.as_str());

@@ -1,4 +1,4 @@
-//! Measures the precision in which a device computes, which may be lower than that of the type.
+//! Measures the precision in which a device computes, which may be lower than the precision of the element type.
 
 use lapidary_core::{Result, Scalar};
 
@@ -8,7 +8,7 @@ use crate::Subject;
 use crate::oracle::Dense;
 use crate::report::Grade;
 
-/// The number of binary digits of operands and of sums, and the format with so many digits (bound 4).
+/// Grades the number of binary digits of operands and of sums, and names the format that has as many digits (bound 4).
 pub fn precision<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     let (operand, sum) = (digits_of_operands::<S, T>(subject)?, digits_of_sums::<S, T>(subject)?);
     let wide = sums::<S, T>(subject, &Dense::from_fn(1, 1, |_, _| 1.0e30))?[0].is_finite();
@@ -20,7 +20,7 @@ pub fn precision<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     Ok(grade(T::DTYPE, "precision", format!("operands carry {operand} bits, sums {sum}"), verdict, about))
 }
 
-/// Name of the format with this number of binary digits. `wide` tells whether its exponents have the range of `f32`.
+/// Name of the format with this number of binary digits. `wide` states whether the format has the exponent range of `f32`.
 fn format_of(digits: usize, wide: bool) -> &'static str {
     match digits {
         53.. => "f64",
@@ -31,12 +31,12 @@ fn format_of(digits: usize, wide: bool) -> &'static str {
     }
 }
 
-/// The largest `p + 1` for which `(1 + 2^-p)·1` is more than one.
+/// The number of binary digits of operands: the largest `p + 1` for which `(1 + 2^-p)·1` is more than one.
 fn digits_of_operands<S: Subject, T: Scalar>(subject: &S) -> Result<usize> {
     digits::<S, T>(subject, |p| vec![1.0 + (-f64::from(p)).exp2(), 0.0])
 }
 
-/// The largest `p + 1` for which `1·1 + 2^-p·1` is more than one.
+/// The number of binary digits of sums: the largest `p + 1` for which `1·1 + 2^-p·1` is more than one.
 fn digits_of_sums<S: Subject, T: Scalar>(subject: &S) -> Result<usize> {
     digits::<S, T>(subject, |p| vec![1.0, (-f64::from(p)).exp2()])
 }

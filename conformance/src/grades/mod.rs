@@ -1,5 +1,5 @@
-//! Grades: summaries of the figures, and quantities that are measured by further calls after the trials. Grades stand in
-//! the report beside the verdicts of the trials.
+//! Grades: summaries of the figures, and quantities that are measured by further calls after the trials. A report contains the
+//! grades in addition to the verdicts of the trials.
 
 mod agreement;
 mod figures;
@@ -20,8 +20,8 @@ pub fn grades<S: Subject>(subject: &S, trials: &[TrialReport]) -> Vec<Grade> {
     [graded_in::<S, f32>(subject, trials), graded_in::<S, f64>(subject, trials)].concat()
 }
 
-/// The list with one entry that stands for the grades if their measurement began and never ended. `value` tells how the
-/// suite noticed that the measurement did not end. `failed` tells whether the subject is wrong.
+/// A list with one entry, which replaces the grades if their measurement began but did not end. `value` describes how the suite
+/// noticed that the measurement did not end. `failed` states whether this shows that the subject is wrong.
 #[must_use]
 pub fn unended(value: &str, failed: bool) -> Vec<Grade> {
     vec![Grade {
@@ -59,10 +59,10 @@ fn grade(dtype: DType, name: &str, value: impl Into<String>, verdict: impl Into<
     Grade { name, value, verdict, explanation: explanation.to_owned(), failed: false }
 }
 
-/// Verdict of a grade for which nothing could be compared.
+/// Verdict of a grade whose quantity could not be measured.
 const NOT_MEASURED: &str = "not measured";
 
-/// The grade in place of one whose call returned an error. The grade counts as failed unless memory was too small or the
+/// Replaces a grade whose call returned an error. The replacement counts as failed unless the host has too little memory or the
 /// subject lacks the routine.
 fn not_given<S: Subject>(subject: &S, dtype: DType, name: &str, error: &Error) -> Grade {
     let lacks_memory = error.kind().is_out_of_memory() && too_little_memory(subject.memory_limit()).is_some();

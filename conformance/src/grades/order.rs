@@ -1,9 +1,9 @@
 //! Determines the order in which a device adds the terms of a sum, as a tree, from results alone.
 //!
-//! The method is that of Xie et al., *FPRev: Revealing the order of floating-point summation* (2024). Two of the n terms
-//! are M and −M. M is so large that adding a one to M or to −M leaves it unchanged. All other terms are ones. Only a one
-//! that is added after M and −M have cancelled remains in the sum. So n minus the sum is the number of terms below the node
-//! of the tree where M and −M meet. The numbers of terms below the nodes of all pairs determine the tree.
+//! The method is that of Xie et al., *FPRev: Revealing the order of floating-point summation* (2024). Two of the n terms are M and
+//! −M. M is so large that M + 1 is rounded to M. All other terms are ones. Only a one that is added after M and −M have cancelled
+//! remains in the sum. Therefore, n minus the sum is the number of terms below the node of the tree where M and −M meet. The
+//! numbers of terms below the nodes of all pairs determine the tree.
 
 use lapidary_core::{Result, Scalar};
 
@@ -17,21 +17,20 @@ use crate::report::Grade;
 /// Number of terms of the sum.
 const TERMS: usize = 64;
 
-/// For each pair of terms `i < j`, the number of terms below the node where they meet.
+/// For each pair of terms `i < j`, the number of terms below the node of the tree where the two terms meet.
 type Tree = Vec<((usize, usize), usize)>;
 
-/// Returns the kind of the summation tree, and a hash of the tree. The hash changes if a kernel adds the terms in another
-/// order.
+/// Grades the summation tree by its kind and a hash. The hash changes if a kernel adds the terms in another order.
 pub fn fingerprint<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     let tree = tree::<S, T>(subject)?;
     let about = "How the terms of an inner product of 64 are added (FPRev): a changed kernel shows as another number.";
     Ok(grade(T::DTYPE, "order of summation", format!("{:08x}", hash(&tree)), kind(&tree), about))
 }
 
-/// Tests all pairs of terms by one product. Each row of the left factor tests one pair.
+/// Determines the tree by one product. Each row of the left matrix tests one pair of terms.
 fn tree<S: Subject, T: Scalar>(subject: &S) -> Result<Tree> {
     let pairs: Vec<(usize, usize)> = (0..TERMS).flat_map(|j| (0..j).map(move |i| (i, j))).collect();
-    // far larger than the sum of all ones, and far below overflow
+    // a number far larger than the sum of all ones, and far below overflow
     let large = if T::UNIT_ROUNDOFF < 1e-10 { 100.0_f64.exp2() } else { 60.0_f64.exp2() };
     let x = Dense::from_fn(pairs.len(), TERMS, |row, term| match pairs[row] {
         (i, _) if term == i => large,
@@ -66,7 +65,7 @@ fn kind(tree: &Tree) -> String {
     "another tree".to_owned()
 }
 
-/// FNV-1a hash of the numbers of terms.
+/// FNV-1a hash of the numbers of terms in a tree.
 fn hash(tree: &Tree) -> u32 {
     tree.iter().fold(0x811c_9dc5, |hash, &(_, below)| (hash ^ u32::try_from(below).unwrap_or(0)).wrapping_mul(0x0100_0193))
 }

@@ -10,9 +10,9 @@ use crate::oracle::residual::growth as grown;
 use crate::report::Grade;
 use crate::subject::flushed;
 
-/// Multiplies X by a matrix of ones, and returns the sum of each row of X as the subject computes it.
+/// Multiplies X by a matrix of ones, and returns the sum of each row of X, as the subject has computed it.
 pub fn sums<S: Subject, T: Scalar>(subject: &S, x: &Dense) -> Result<Vec<f64>> {
-    /// Number of columns, enough that a device uses its ordinary kernel.
+    /// Number of columns of the matrix of ones, which is large enough that a device uses its ordinary kernel.
     const COLS: usize = 16;
     let (m, k) = (x.rows(), x.cols());
     let a: Vec<T> = x.elements().map(|(_, x)| T::from_f64(x)).collect();
@@ -22,7 +22,7 @@ pub fn sums<S: Subject, T: Scalar>(subject: &S, x: &Dense) -> Result<Vec<f64>> {
     Ok(c[..m].iter().map(|x| x.to_f64()).collect())
 }
 
-/// Whether the subject treats subnormal operands and subnormal results as zero.
+/// Grades whether the subject treats subnormal operands and subnormal results as zero.
 pub fn flushing<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     let (operands, results) = flushed::<S, T>(subject)?;
     let value = match (operands, results) {
@@ -35,7 +35,7 @@ pub fn flushing<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     Ok(grade(T::DTYPE, "subnormal numbers", value, verdict, "Whether numbers below the normal ones are numbers like others."))
 }
 
-/// The growth factor of a random matrix: the largest element of U divided by that of A.
+/// Grades the growth factor of a random matrix: the largest element of U divided by the largest element of A.
 pub fn growth<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     const N: usize = 200;
     let matrix = GetrfCase::square(N, Shape::Random).matrix::<T>();
@@ -43,13 +43,13 @@ pub fn growth<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     let mut ipiv = vec![0; N];
     subject.getrf(Getrf::new(MatMut::col_major(&mut a, N, N)?, &mut ipiv))?;
     let factor = grown(&Dense::from_view(MatRef::col_major(&a, N, N)?), &matrix);
-    // the limit is twice the usual growth n^(2/3)
+    // the limit of the growth factor is twice its usual value n^(2/3)
     let verdict = if factor < 2.0 * crate::bounds::real(N).powf(2.0 / 3.0) { "usual" } else { "large" };
     let about = "max|U| over max|A| of a uniform random matrix of order 200: partial pivoting gives about n^(2/3) (Trefethen and Schreiber 1990) or less.";
     Ok(grade(T::DTYPE, "growth of a random LU", format!("{factor:.2}"), verdict, about))
 }
 
-/// Whether repeated calls give the same bits.
+/// Grades whether repeated calls give the same bits.
 pub fn reproducible<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     const N: usize = 200;
     let case = GemmCase { beta: 0.5, fill: Fill::Graded, ..GemmCase::packed([N, N - 3, N + 5], 1) };

@@ -2,7 +2,7 @@
 
 use lapidary_core::{MatRef, Op, Scalar};
 
-/// Operands and results in the form that the oracle uses.
+/// A matrix of operands or results, in the form that the oracle uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dense {
     rows: usize,
@@ -11,7 +11,7 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Creates the matrix with the elements `f(i, j)`. The function is called column by column.
+    /// Creates the matrix with the elements `f(i, j)`. The closure `f` is called column by column.
     #[must_use]
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Dense {
         let mut data = Vec::with_capacity(rows * cols);
@@ -21,7 +21,7 @@ impl Dense {
         Dense { rows, cols, data }
     }
 
-    /// Copies a matrix from host memory. The copy is exact for `f32` and `f64`.
+    /// Copies a matrix from host memory. The conversion to `f64` is exact for `f32` and `f64`.
     #[must_use]
     pub fn from_view<T: Scalar>(view: MatRef<'_, T>) -> Dense {
         Dense::from_fn(view.rows(), view.cols(), |i, j| view.at(i, j).to_f64())
@@ -56,12 +56,12 @@ impl Dense {
         &self.data[j * self.rows..][..self.rows]
     }
 
-    /// All columns in order.
+    /// All columns of the matrix, in order.
     pub fn columns(&self) -> impl Iterator<Item = &[f64]> {
         (0..self.cols).map(|j| self.column(j))
     }
 
-    /// All indices with their elements, column by column.
+    /// All index pairs (i, j) with their elements, column by column.
     pub fn elements(&self) -> impl Iterator<Item = ((usize, usize), f64)> {
         (0..self.cols).flat_map(move |j| (0..self.rows).map(move |i| ((i, j), self.at(i, j))))
     }
@@ -72,19 +72,19 @@ impl Dense {
         Dense::from_fn(self.cols, self.rows, |i, j| self.at(j, i))
     }
 
-    /// The matrix under the operation `op`.
+    /// The matrix `op(A)` for this matrix A.
     #[must_use]
     pub fn under(&self, op: Op) -> Dense {
         if op.is_trans() { self.t() } else { self.clone() }
     }
 
-    /// The matrix with the elements `f(x)` for each element x.
+    /// A matrix of the same shape with `f(x)` in place of each element x.
     #[must_use]
     pub fn map(&self, f: impl FnMut(f64) -> f64) -> Dense {
         Dense { data: self.data.iter().copied().map(f).collect(), ..*self }
     }
 
-    /// The difference between this matrix and another of the same shape.
+    /// The difference between this matrix and the matrix `other` of the same shape.
     #[must_use]
     pub fn minus(&self, other: &Dense) -> Dense {
         Dense::from_fn(self.rows, self.cols, |i, j| self.at(i, j) - other.at(i, j))
@@ -103,25 +103,25 @@ impl Dense {
         self.data.iter().all(|x| x.is_finite())
     }
 
-    /// The largest magnitude of an element. Returns NaN if an element is NaN.
+    /// The largest magnitude of all elements. Returns NaN if an element is NaN.
     #[must_use]
     pub fn max_abs(&self) -> f64 {
         self.data.iter().map(|x| x.abs()).fold(0.0, worse)
     }
 
-    /// `‖A‖₁`: the largest sum of the magnitudes in a column.
+    /// `‖A‖₁`: the largest column sum of magnitudes.
     #[must_use]
     pub fn norm_one(&self) -> f64 {
         self.columns().map(|column| column.iter().map(|x| x.abs()).sum()).fold(0.0, worse)
     }
 
-    /// `‖A‖_∞`: the largest sum of the magnitudes in a row.
+    /// `‖A‖_∞`: the largest row sum of magnitudes.
     #[must_use]
     pub fn norm_inf(&self) -> f64 {
         self.t().norm_one()
     }
 
-    /// `‖A‖_F`. The elements are divided by the largest one, so that no square overflows.
+    /// `‖A‖_F`. The function divides all elements by the largest magnitude first, so that no square overflows.
     #[must_use]
     pub fn norm_frobenius(&self) -> f64 {
         let largest = self.max_abs();

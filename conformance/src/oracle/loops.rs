@@ -1,5 +1,5 @@
-//! The routines as plain loops. The plain loops define the class of each result, and factorisations without rounding
-//! errors.
+//! The routines as plain loops. The suite uses them to find the class of a result (finite, NaN, +∞, −∞), and for factorisations
+//! without rounding errors.
 
 use lapidary_core::Scalar;
 
@@ -34,8 +34,8 @@ pub fn forward_substitution<T: Scalar>(a: &Dense, b: &Dense) -> Dense {
 }
 
 /// Factors `A = P·L·U` in place of A. Returns the factors, the row exchanges and `info`. The algorithm is unblocked and
-/// right-looking, and it takes the first of equal pivots. The suite uses this function only where every intermediate result
-/// is exact in `f64`.
+/// right-looking, and of several candidates with the same magnitude it takes the first as the pivot. The suite uses this function
+/// only where every intermediate result is exact in `f64`.
 #[must_use]
 pub fn factor(mut a: Dense) -> (Dense, Vec<usize>, usize) {
     let (mut ipiv, mut info) = (Vec::new(), 0);
@@ -62,7 +62,7 @@ fn first_largest(column: &[f64]) -> usize {
     best
 }
 
-/// One step of the elimination: `A21 ← A21 / a11`, `A22 ← A22 − A21·A12`.
+/// Does step `j` of the elimination: `A21 ← A21 / a11`, `A22 ← A22 − A21·A12`.
 fn eliminate(a: &mut Dense, j: usize) {
     for i in j + 1..a.rows() {
         a.set(i, j, a.at(i, j) / a.at(j, j));
@@ -72,7 +72,7 @@ fn eliminate(a: &mut Dense, j: usize) {
     }
 }
 
-/// Exchanges row `i` with row `ipiv[i]` for each i, in forward or in backward order.
+/// Exchanges row `i` with row `ipiv[i]` for each i, in ascending (`forward`) or descending order of i.
 pub fn exchange(a: &mut Dense, ipiv: &[usize], forward: bool) {
     let exchanges = ipiv.iter().copied().enumerate();
     if forward {

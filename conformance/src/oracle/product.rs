@@ -5,7 +5,7 @@ use lapidary_core::Scalar;
 use super::{Dense, Double, loops};
 use crate::failure::{Worst, ratio};
 
-/// The result in twice the precision, which counts as exact, and its scale `|α||A||B| + |β||C|`.
+/// `α·A·B + β·C` in twice the precision of `f64`, which counts as exact, and its scale `|α||A||B| + |β||C|`.
 #[derive(Clone, Debug)]
 pub struct Product {
     rows: usize,
@@ -13,8 +13,8 @@ pub struct Product {
     scale: Vec<f64>,
 }
 
-/// Computes `α·A·B + β·C` in twice the precision of `f64`. With `α = 0` neither A nor B is read; with `β = 0` C is not
-/// read. If the result is not finite, the plain loop in the working precision `T` defines its class.
+/// Computes `α·A·B + β·C` in twice the precision of `f64`. With `α = 0` neither A nor B is read; with `β = 0` C is not read. For an
+/// element that is not finite, the plain loop in the precision of `T` defines whether it is NaN, +∞ or −∞.
 #[must_use]
 pub fn product<T: Scalar>(alpha: f64, a: &Dense, b: &Dense, beta: f64, c: &Dense) -> Product {
     let rows_of_a = a.t();
@@ -56,33 +56,34 @@ impl Product {
         self.scale[i + j * self.rows]
     }
 
-    /// The first element whose class (finite, NaN, +∞, −∞) differs from that of the exact result.
+    /// The first element of `got` whose class (finite, NaN, +∞, −∞) differs from that of the exact result. `None` if no class
+    /// differs.
     #[must_use]
     pub fn other_class(&self, got: &Dense) -> Option<(usize, usize)> {
         got.elements().find(|&((i, j), got)| !same_class(self.value(i, j).value(), got)).map(|(at, _)| at)
     }
 
-    /// The first element that differs from the exact result. `+0` and `−0` count as equal.
+    /// The first element of `got` that differs from the exact result. `+0` and `−0` count as equal.
     #[must_use]
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
     pub fn unequal(&self, got: &Dense) -> Option<(usize, usize)> {
         got.elements().find(|&((i, j), got)| self.value(i, j).value() != got).map(|(at, _)| at)
     }
 
-    /// The largest `|got − exact| / scale` over the finite elements. `slack` is subtracted from each error, which allows
-    /// for underflow.
+    /// The largest `|got − exact| / scale` over the elements whose exact value is finite. The function first subtracts `slack` from
+    /// each error, because underflow may cause an error of this size.
     #[must_use]
     pub fn worst(&self, got: &Dense, slack: f64) -> Worst {
         let mut worst = Worst::default();
         for ((i, j), got) in got.elements().filter(|&((i, j), _)| self.value(i, j).hi.is_finite()) {
             let error = self.value(i, j).distance(got) - slack;
-            // the function `max` would replace a NaN by zero
+            // the function `max` would replace an error that is NaN by zero
             worst.record(ratio(if error < 0.0 { 0.0 } else { error }, self.scale(i, j)), (i, j));
         }
         worst
     }
 
-    /// `|got − exact|`, element by element, for norms.
+    /// The matrix of `|got − exact|`, element by element, whose norms some bounds use.
     #[must_use]
     pub fn error(&self, got: &Dense) -> Dense {
         Dense::from_fn(got.rows(), got.cols(), |i, j| self.value(i, j).distance(got.at(i, j)))

@@ -1,4 +1,4 @@
-//! Residuals of factorisations and solutions, with the scales of the bounds.
+//! Residuals of factorisations and solutions, divided by the scales of their bounds.
 
 use lapidary_core::{Diag, Scalar, Uplo};
 
@@ -7,7 +7,8 @@ use super::{Dense, Product, loops};
 use crate::bounds::{epsilon, real};
 use crate::failure::ratio;
 
-/// The triangle of `a` that `uplo` and `diag` name. Elements outside the triangle are zero, and a unit diagonal is one.
+/// The triangle of `a` that `uplo` and `diag` name. Elements outside the triangle are zero, and the elements of a unit diagonal are
+/// one.
 #[must_use]
 pub fn triangle(a: &Dense, uplo: Uplo, diag: Diag) -> Dense {
     Dense::from_fn(a.rows(), a.cols(), |i, j| match (uplo, diag) {
@@ -18,13 +19,13 @@ pub fn triangle(a: &Dense, uplo: Uplo, diag: Diag) -> Dense {
     })
 }
 
-/// `A·X − α·B`, with its scale `|A||X| + |α||B|`.
+/// `A·X − α·B` and its scale `|A||X| + |α||B|`, as the oracle computes them.
 #[must_use]
 pub fn linear<T: Scalar>(a: &Dense, x: &Dense, alpha: f64, b: &Dense) -> Product {
     product::<T>(1.0, a, x, -alpha, b)
 }
 
-/// L (m × min(m, n)) and U (min(m, n) × n) from their common storage.
+/// Splits the result of getrf into L (m × min(m, n)) and U (min(m, n) × n).
 #[must_use]
 pub fn unpack(lu: &Dense) -> (Dense, Dense) {
     let least = lu.rows().min(lu.cols());
@@ -39,14 +40,15 @@ pub fn factors<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense) -> f64 {
     ratio(of_factors::<T>(lu, ipiv, a).norm_one(), scale_of_factors::<T>(a))
 }
 
-/// `‖P₁·L₁·U₁ − P₂·L₂·U₂‖₁` of two factorisations, divided by the scale of [`factors`].
+/// `‖P₁·L₁·U₁ − P₂·L₂·U₂‖₁` of two factorisations of A, divided by the scale of [`factors`].
 #[must_use]
 pub fn factors_apart<T: Scalar>(factored: [(&Dense, &[usize]); 2], a: &Dense) -> f64 {
     let [here, there] = factored.map(|(lu, ipiv)| of_factors::<T>(lu, ipiv, a));
     ratio(here.minus(&there).norm_one(), scale_of_factors::<T>(a))
 }
 
-/// The residual `P·L·U − A`. The function computes `L·U − Pᵀ·A` and then moves the rows back into the order of A.
+/// The residual `P·L·U − A` of a factorisation. The function computes `L·U − Pᵀ·A` and then moves the rows back into the order of
+/// A.
 fn of_factors<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense) -> Dense {
     let (l, u) = unpack(lu);
     let mut permuted = a.clone();
@@ -60,7 +62,7 @@ fn scale_of_factors<T: Scalar>(a: &Dense) -> f64 {
     real(a.cols()) * a.norm_one() * epsilon::<T>()
 }
 
-/// `‖(L·U − Pᵀ·A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε)` for one vector t, in O(n²) operations. The function is used for sizes at which
+/// `‖(L·U − Pᵀ·A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε)` for one vector t, in O(n²) operations. The suite uses this function for sizes at which
 /// [`factors`] takes too long.
 #[must_use]
 pub fn factors_by_checksum<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense, t: &Dense) -> f64 {
@@ -73,14 +75,14 @@ pub fn factors_by_checksum<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense, t: 
     ratio(residual, real(a.cols()) * a.norm_one() * t.norm_one() * epsilon::<T>())
 }
 
-/// The product `A·t`, rounded once.
+/// The product `A·t`, computed in twice the precision of `f64` and rounded once.
 #[must_use]
 pub fn times<T: Scalar>(a: &Dense, t: &Dense) -> Dense {
     let zero = Dense::from_fn(a.rows(), t.cols(), |_, _| 0.0);
     product::<T>(1.0, a, t, 0.0, &zero).rounded()
 }
 
-/// `max |u_ij| / max |a_ij|`, the growth factor.
+/// The growth factor of a factorisation: `max |u_ij| / max |a_ij|`.
 #[must_use]
 pub fn growth(lu: &Dense, a: &Dense) -> f64 {
     ratio(unpack(lu).1.max_abs(), a.max_abs())
@@ -94,8 +96,8 @@ pub fn solution<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> f64 {
     worst_column(&residual, |j, residual| ratio(residual, norm * sum(x.column(j))), sum)
 }
 
-/// `‖A·X₁ − A·X₂‖₁` of two solutions, divided by the mean of their scales in [`solution`], for the worst right-hand side.
-/// The function subtracts the two residuals, since the products `A·X₁` and `A·X₂` would be rounded.
+/// `‖A·X₁ − A·X₂‖₁` of two solutions, divided by the mean of their scales in [`solution`], for the worst right-hand side. The
+/// function subtracts the residuals of the two solutions, since the products `A·X₁` and `A·X₂` alone would be rounded.
 #[must_use]
 pub fn solutions_apart<T: Scalar>(a: &Dense, [x, y]: [&Dense; 2], b: &Dense) -> f64 {
     let [here, there] = [x, y].map(|x| linear::<T>(a, x, 1.0, b).rounded());

@@ -1,5 +1,5 @@
-//! Tests that two subjects agree, for example one device and several devices. The results of the two subjects may differ by
-//! twice the bound, and must be equal where nothing is rounded.
+//! Tests that two subjects agree, for example one device and several devices. The results of the two subjects may differ by twice
+//! the bound, and must be equal if no step has rounding errors.
 
 use lapidary_core::{Scalar, TrsmMode};
 
@@ -22,7 +22,7 @@ pub struct Pair<'a, R, S> {
     pub one: &'a R,
     /// The second subject of the comparison.
     pub other: &'a S,
-    /// The allowed difference between their results.
+    /// The allowed difference between the results of the two subjects.
     pub closeness: Closeness,
 }
 
@@ -31,13 +31,13 @@ pub struct Pair<'a, R, S> {
 pub enum Closeness {
     /// The results may differ by twice the bounds. Results without rounding errors must be equal.
     Bounds,
-    /// The results must have the same bits. The bits are equal if both subjects run the same steps in tiles of the same
+    /// The results must have the same bits. Equal bits are required only if both subjects run the same steps in tiles of the same
     /// sizes on devices of the same kind.
     Bits,
 }
 
 impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
-    /// Tests products: twice bound 1, bound 5 for integers, and equal classes.
+    /// Tests that the products of both subjects agree: within twice bound 1, equal for integers (bound 5), and of equal classes.
     ///
     /// # Errors
     /// The results differ too much, or a call fails.
@@ -59,7 +59,8 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
         verdict().map_err(|failure| failure.in_case(case))
     }
 
-    /// Tests triangular solves: twice bound 7, bound 5 for integers, and equal classes.
+    /// Tests that the triangular solves of both subjects agree: within twice bound 7, equal for integers (bound 5), and of equal
+    /// classes.
     ///
     /// # Errors
     /// The results differ too much, or a call fails.
@@ -77,8 +78,8 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
         verdict().map_err(|failure| failure.in_case(case))
     }
 
-    /// Tests factorisations: twice bound 8. Factors, pivots and `info` must be equal where nothing is rounded (bounds 5 and
-    /// 11).
+    /// Tests that the factorisations of both subjects agree within twice bound 8. Factors, pivots and `info` must be equal if the
+    /// factorisation has no rounding errors (bounds 5 and 11).
     ///
     /// # Errors
     /// The results differ too much, or a call fails.
@@ -98,7 +99,7 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
         verdict().map_err(|failure| failure.in_case(case))
     }
 
-    /// Tests solutions by factors: twice bound 8.
+    /// Tests that the solutions of both subjects by getrf and getrs agree within twice bound 8.
     ///
     /// # Errors
     /// The results differ too much, or a call fails.
@@ -116,7 +117,7 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
         verdict().map_err(|failure| failure.in_case(case))
     }
 
-    /// Tests row exchanges. The results must be equal, since nothing is rounded.
+    /// Tests that the row exchanges of both subjects give equal matrices.
     ///
     /// # Errors
     /// The results differ, or a call fails.
@@ -134,7 +135,8 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
     }
 }
 
-/// The largest difference beyond `slack`, divided by `scale`. Elements that are NaN or infinite are left out.
+/// The largest difference between two elements, minus `slack` and divided by `scale`. Elements that are NaN or infinite are left
+/// out.
 fn apart([here, there]: [&Dense; 2], scale: impl Fn(usize, usize) -> f64, slack: f64) -> Worst {
     let mut worst = Worst::default();
     for ((i, j), x) in here.elements().filter(|(_, x)| x.is_finite()) {
@@ -144,7 +146,7 @@ fn apart([here, there]: [&Dense; 2], scale: impl Fn(usize, usize) -> f64, slack:
     worst
 }
 
-/// Tests that all elements are equal. Zeros of either sign count as equal, and so do two NaN.
+/// Tests that all elements of two matrices are equal. Zeros of either sign count as equal, and so do two NaN.
 fn same(check: &'static str, here: &Dense, there: &Dense) -> Result<(), Failure> {
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
     let equal = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan());
@@ -161,8 +163,8 @@ fn same_classes(check: &'static str, here: &Dense, there: &Dense) -> Result<(), 
     }
 }
 
-/// Tests the difference of two residuals. Bound 7 holds for each residual, so that twice the bound holds for their
-/// difference.
+/// Tests the difference between the residuals of two solutions. Each residual satisfies bound 7, so that their difference satisfies
+/// twice this bound.
 fn solved_alike<T: Scalar>(seen: &Evidence<'_>, case: &TrsmCase, system: &System, solutions: [&Dense; 2]) -> Result<(), Failure> {
     let residuals = solutions.map(|x| linear::<T>(&system.e, x, case.alpha, &system.f));
     let [here, there] = residuals.each_ref().map(Product::rounded);
@@ -197,8 +199,8 @@ fn same_factors(here: &Factored, there: &Factored) -> Result<(), Failure> {
     same("agreement: getrf", &here.lu, &there.lu)
 }
 
-/// Tests the difference of two products of factors. If the matrix contains a NaN, the factors of both subjects must contain
-/// a NaN or an infinity, and there is no residual.
+/// Tests the difference between `P·L·U` of two factorisations. If the matrix contains a NaN, the function tests only that the
+/// factors of both subjects contain a NaN or an infinity.
 fn factored_alike<T: Scalar>(seen: &Evidence<'_>, a: &Dense, [here, there]: [&Factored; 2]) -> Result<(), Failure> {
     if here.lu.is_finite() != there.lu.is_finite() {
         return Err(Failure::new("agreement: getrf", "one is finite, the other is not"));

@@ -1,5 +1,5 @@
-//! Properties of batches: each matrix must satisfy the bounds of the single routine, and nothing outside the matrices may
-//! be written.
+//! Properties of the batched routines: each matrix of a batch must satisfy the bounds of the single routine, and nothing outside
+//! the matrices may be written.
 
 use lapidary_core::{GemmBatched, GetrfBatched, GetrsBatched, Scalar};
 
@@ -13,10 +13,11 @@ use crate::oracle::{Dense, loops};
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// Initial value of each row exchange and each `info`, which no routine writes.
+/// Initial value of each row exchange and each `info`. No routine writes this value.
 const UNTOUCHED: i32 = -77;
 
-/// Products must keep bound 1, and bound 5 for integers. NaN and infinity must stay in the product of their own matrix.
+/// Checks that batched products satisfy bound 1, and bound 5 for integers. A NaN or an infinity in one matrix may appear only in
+/// the product of this matrix.
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -69,15 +70,15 @@ fn unchanged<T: Scalar>(operands: &[(&str, &StoredBatch<T>, &StoredBatch<T>)]) -
     changed.map_or(Ok(()), |changed| Err(failure(changed)))
 }
 
-/// The factors of each matrix, its row exchanges and its `info`.
+/// The factors, the row exchanges and the `info` of each matrix of a batch.
 struct Factored<T> {
     lu: StoredBatch<T>,
     ipiv: Vec<i32>,
     info: Vec<i32>,
 }
 
-/// Factors the matrices by `getrf_batched` of the subject. Canaries must be unchanged, and each pivot must be a row that is
-/// not yet eliminated.
+/// Factors the matrices by `getrf_batched` of the subject. The function fails if a canary was overwritten, or if a pivot is a row
+/// that is already eliminated.
 fn factored<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &BatchCase, a: &[Dense]) -> Result<Factored<T>, Failure> {
     let BatchCase { count, m, n, .. } = *case;
     let (mut lu, order) = (case.store::<T>(a, (m, n)), m.min(n));
@@ -99,8 +100,8 @@ impl<T: Scalar> Factored<T> {
     }
 }
 
-/// Factors must keep bound 8. The second of several matrices has a column of zeros: its `info` must name the zero pivot,
-/// and all other matrices must be unaffected.
+/// Checks that batched factors satisfy bound 8. If the batch has several matrices, the second one has a column of zeros: its `info`
+/// must name the zero pivot, and the factors of all other matrices must satisfy bound 8.
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -135,7 +136,7 @@ fn factors_of<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, seen: &Evide
     Ok(())
 }
 
-/// A NaN in one matrix must leave the factors of all other matrices unchanged, bit for bit.
+/// Checks that a NaN in one matrix of a batch leaves the factors of all other matrices unchanged, bit for bit.
 ///
 /// # Errors
 /// The factors of another matrix changed, or the factors of the matrix with the NaN are finite.
@@ -154,7 +155,7 @@ pub fn check_nan_stays<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, cas
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Solutions with A and with Aᵀ must keep bound 8.
+/// Checks that solutions with A and with Aᵀ satisfy bound 8.
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -178,14 +179,14 @@ fn solutions<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, seen: &Eviden
     Ok(())
 }
 
-/// Pivots and factors of matrices without rounding errors must equal those of the oracle (bound 11). Of equal candidates
-/// the first row must be the pivot.
+/// Checks that batched pivots and factors equal those of the oracle, for matrices whose factorisation has no rounding errors (bound
+/// 11). Of several candidates with the same magnitude, the first row must be the pivot.
 ///
 /// # Errors
 /// A pivot or a factor differs from that of the oracle.
 pub fn check_exact_factors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &BatchCase) -> Result<(), Failure> {
-    // a matrix with one column has no rounding errors, since elements are divided by a power of two; it has many equal
-    // candidates
+    // the factorisation of a matrix with one column only divides by a power of two, so that it has no rounding errors; this matrix
+    // has many equal candidates
     let case = &BatchCase { n: 1, ..*case };
     let rng = &mut Rng::new(case.seed);
     let a: Vec<Dense> =

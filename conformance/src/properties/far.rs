@@ -1,6 +1,6 @@
-//! Tests of matrices whose elements lie more than 2^31 elements apart, so that offsets need 64 bits.
+//! Tests of matrices whose elements lie more than 2^31 elements apart, so that the offset of an element needs 64 bits.
 //!
-//! The memory between the elements is reserved but never touched, so that the system allocates almost none of it.
+//! The program reserves the memory between the columns but never touches it, so that the system allocates almost none of it.
 
 use lapidary_core::{ErrorKind, Gemm, Laswp, Layout, MatMut, MatRef, Result as CoreResult, Scalar};
 
@@ -8,12 +8,12 @@ use super::pages::Pages;
 use crate::bounds::real;
 use crate::{Failure, Subject, Trial};
 
-/// Distance between columns in elements. The distance is odd and larger than 2^31.
+/// Distance between neighbouring columns in elements, which is odd and larger than 2^31.
 const LD: usize = (1 << 31) + 11;
 const ROWS: usize = 5;
 const COLS: usize = 2;
 
-/// A matrix with two columns that lie far apart.
+/// A matrix with two columns that lie more than 2^31 elements apart.
 struct Far<T>(Pages<T>);
 
 impl<T: Scalar> Far<T> {
@@ -36,7 +36,7 @@ impl<T: Scalar> Far<T> {
 /// Tests a product and row exchanges of integers in matrices whose columns lie more than 2^31 elements apart.
 ///
 /// # Errors
-/// An element of a result is wrong, or a call fails.
+/// An element of a result is wrong, or a call returns an error.
 pub fn check_far<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let integer = |i: usize, j: usize| real(i + 3 * j) - 2.0;
     let made = || -> std::io::Result<_> { Ok((Far::<T>::new(integer)?, Far::<T>::new(integer)?, Far::<T>::new(|_, _| 7.0)?)) };
@@ -45,7 +45,7 @@ pub fn check_far<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result
         Err(error) => return trial.skip(format!("the system reserves no {} GiB: {error}", (3 * LD * size_of::<T>()) >> 30)),
     };
     let seen = trial.ledger.evidence("NT", COLS);
-    // B is the first two rows, so that op(B) is 2×2
+    // the matrix for `op(B)` consists of the first two rows of B, so that `op(B)` is 2×2
     let b = b.view().sub(0..COLS, 0..COLS);
     if let Some(why) = unsupported(trial.subject.gemm(Gemm::new(a.view(), b, c.view_mut()).trans_b()))? {
         return trial.skip(why);
@@ -56,7 +56,8 @@ pub fn check_far<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result
     seen.exact("memory: far elements", same("laswp", &c, |i, j| product(ROWS - 1 - i, j)))
 }
 
-/// The reason if the subject does not support so large offsets, for example because its interface has 32-bit integers.
+/// The reason why the call returned `Unsupported`, for example because the library has 32-bit integers. `None` if the call
+/// succeeded.
 fn unsupported(result: CoreResult<()>) -> Result<Option<String>, Failure> {
     match result {
         Ok(()) => Ok(None),
@@ -65,7 +66,7 @@ fn unsupported(result: CoreResult<()>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Exchanges rows of C so that their order is reversed.
+/// Exchanges rows of C by laswp of the subject, so that the order of all rows is reversed.
 fn completed_exchange<S: Subject + ?Sized, T: Scalar>(subject: &S, c: &mut Far<T>) -> Result<(), Failure> {
     super::memory::completed("laswp: completes", subject.laswp(Laswp::new(c.view_mut(), &[4, 3])))
 }

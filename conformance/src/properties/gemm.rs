@@ -14,8 +14,8 @@ use crate::oracle::residual::times;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// Checks one call: the memory around the operands, the class of each element (finite, NaN, +∞, −∞), bounds 1, 2 and 3,
-/// and bound 5 for integers.
+/// Checks one call of gemm: the memory around the operands, the class of each element (finite, NaN, +∞, −∞), bounds 1, 2 and 3, and
+/// bound 5 for integers.
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -36,7 +36,7 @@ fn checked<S: Subject + ?Sized, T: Scalar>(subject: &S, seen: &Evidence<'_>, cas
     Ok(())
 }
 
-/// Calls gemm of the subject and checks the canaries around the operands.
+/// Calls gemm of the subject, checks the canaries around the operands, and returns C.
 pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &GemmCase, data: &GemmData<T>) -> Result<Stored<T>, Failure> {
     let before = data.clone();
     let mut c = data.c.clone();
@@ -55,18 +55,19 @@ fn accurate<T: Scalar>(case: &GemmCase, seen: &Evidence<'_>, exact: &Product, c:
     }
     let worst = exact.worst(c, slack);
     seen.worst("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k), worst)?;
-    // bound 3 holds for numbers of either sign; in plain loops, sums of numbers of one sign exceed it as k grows
+    // bound 3 holds for numbers of either sign. If all numbers have the same sign, even the sums of plain loops exceed bound 3 as k
+    // grows
     if case.fill == Fill::Positive { Ok(()) } else { seen.worst("gemm: Netlib", bounds::netlib_gemm::<T>(), worst) }
 }
 
-/// Each element must have the class of the exact result: finite, NaN, +∞ or −∞.
+/// Checks that each element of C has the class of the exact result: finite, NaN, +∞ or −∞.
 fn classes(exact: &Product, c: &Dense) -> Result<(), Failure> {
     let Some(at) = exact.other_class(c) else { return Ok(()) };
     let detail = format!("expected {}, got {}", exact.value(at.0, at.1).value(), c.at(at.0, at.1));
     Err(Failure::new("gemm: class", detail).at(at))
 }
 
-/// The ratio of bound 2.
+/// The ratio that bound 2 limits.
 fn normwise(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> f64 {
     let norm = |factor: f64, norm: &dyn Fn() -> f64| if factor == 0.0 { 0.0 } else { factor.abs() * norm() };
     let product = norm(case.alpha, &|| a.norm_frobenius() * b.norm_frobenius());
@@ -74,12 +75,12 @@ fn normwise(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> f64 {
     ratio(error.norm_frobenius(), bounds::gemm_normwise_scale(case.k, product, old))
 }
 
-/// Tests bound 4 with `A = B = 1 + δ`. A computation in a lower precision loses δ.
+/// Tests bound 4 with products of matrices whose elements are all `1 + δ`. A computation in a lower precision loses δ.
 ///
 /// # Errors
 /// The computation lost δ, so that a lower precision was used.
 pub fn check_precision<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    // 2^-25 is lost when 1 + δ is rounded to f32; 2^-12 is lost when 1 + δ is rounded to TF32, f16 or bf16
+    // δ = 2^-25 is lost when 1 + δ is rounded to f32, and δ = 2^-12 is lost when 1 + δ is rounded to TF32, f16 or bf16
     let delta = if T::UNIT_ROUNDOFF < 1e-10 { (-25.0_f64).exp2() } else { (-12.0_f64).exp2() };
     for size in [1, 16, 96] {
         let ones = Stored::<T>::new(&Dense::from_fn(size, size, |_, _| 1.0 + delta), Storage::default());
@@ -92,11 +93,12 @@ pub fn check_precision<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> 
     Ok(())
 }
 
-/// Tests bound 6: compares `C·t` with `α·A·(B·t) + β·C₀·t` in O(n²) operations. The case is run again with integers, for
-/// which the comparison is exact (bound 5). This second run finds an error of one element that the bound would hide.
+/// Tests bound 6: compares `C·t` with `α·A·(B·t) + β·C₀·t` in O(n²) operations. Then the function replaces the numbers of the case
+/// by integers, for which `C·t` must equal `α·A·(B·t) + β·C₀·t` (bound 5). The comparison with integers finds an error in a single
+/// element that bound 6 would allow.
 ///
 /// # Errors
-/// An element of the checksum has too large an error, or memory outside C was written.
+/// An element of the checksum exceeds its bound, or memory outside C was written.
 pub fn check_checksum<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
     for_elements(case.m * case.k + case.k * case.n + case.m * case.n)?;
     checksum::<S, T>(trial, case, "gemm: checksum", bounds::checksum::<T>(case.k))?;
@@ -118,7 +120,7 @@ fn checksum<S: Subject + ?Sized, T: Scalar>(
 
 fn checksum_error<T: Scalar>(case: &GemmCase, data: &GemmData<T>, c: &Dense) -> Worst {
     let (a, b, old) = data.operands(case);
-    // a zero in t would leave a column out of the checksum
+    // a zero in the vector t would leave a column of C out of the checksum
     let t = case.fill.matrix::<f64>(case.n, 1, &mut Rng::new(!case.seed)).map(|t| if t == 0.0 { 1.0 } else { t });
     let checksum = |alpha, beta, [a, b, c, t]: [&Dense; 4]| product::<T>(alpha, a, &times::<T>(b, t), beta, &times::<T>(c, t));
     let expected = checksum(case.alpha, case.beta, [&a, &b, &old, &t]);

@@ -11,10 +11,10 @@ use crate::oracle::{Dense, loops};
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// The results of a factorisation.
+/// The results of one factorisation.
 #[derive(Clone, Debug)]
 pub struct Factored {
-    /// L and U in their common storage.
+    /// The factors L and U in one matrix, as getrf stores them.
     pub lu: Dense,
     /// The row exchanges, with rows counted from zero.
     pub ipiv: Vec<usize>,
@@ -22,7 +22,7 @@ pub struct Factored {
     pub info: usize,
 }
 
-/// Runs all checks of one call: canaries, the range of the row exchanges, and the checks for the kind of matrix.
+/// Runs all checks of one call of getrf: canaries, the range of the row exchanges, and the checks for the kind of matrix.
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -41,7 +41,8 @@ pub fn check_getrf<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Tests a size at which the full residual takes too long. The checks are `|l_ij|`, and the residual times a vector.
+/// Tests an order at which the residual of all elements takes too long. The function checks the magnitudes of the multipliers, and
+/// the product of the residual with a vector.
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -58,8 +59,8 @@ pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Tests a size at which the oracle takes too long to factor. The factors of the matrix are known: the pivots and factors
-/// of the subject must equal them (bounds 5 and 11).
+/// Tests an order at which the oracle takes too long to factor. The matrix is a product of known factors, so that the pivots and
+/// factors of the subject must equal the known ones (bounds 5 and 11).
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -72,7 +73,7 @@ pub fn check_large_exact<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, c
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Calls getrf of the subject. Each row exchange must name a row that is not yet eliminated.
+/// Calls getrf of the subject. Fails if a row exchange names a row that is already eliminated.
 pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
     let (mut stored, mut ipiv) = case.store::<T>(a);
     let info = completed("getrf: completes", subject.getrf(case.args(&mut stored, ipiv.rows_mut())))?;
@@ -97,15 +98,15 @@ fn residual<T: Scalar>(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> R
     seen.within("getrf: residual", bounds::getrf_residual(), factors::<T>(&factored.lu, &factored.ipiv, a))
 }
 
-/// Checks the largest multiplier. The record holds the excess over one, since every factorisation has a multiplier of about
-/// one.
+/// Checks the largest multiplier `|l_ij|`. The recorded ratio is this multiplier minus one, since every factorisation has a
+/// multiplier of about one.
 fn multipliers<T: Scalar>(seen: &Evidence<'_>, factored: &Factored) -> Result<(), Failure> {
     let excess = unpack(&factored.lu).0.max_abs() - 1.0;
-    // the function `max` would replace a NaN by zero
+    // the function `max` would replace an excess that is NaN by zero
     seen.within("getrf: multipliers", bounds::multiplier::<T>(), if excess < 0.0 { 0.0 } else { excess })
 }
 
-/// Checks a factorisation in which no step rounds: pivots, factors and `info` must equal those of the oracle.
+/// Checks a factorisation without rounding errors: pivots, factors and `info` must equal those of the oracle.
 fn exact(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> Result<(), Failure> {
     let (lu, ipiv, info) = loops::factor(a.clone());
     seen.exact("getrf: exact factors", equal(&Factored { lu, ipiv, info }, factored))
@@ -137,7 +138,7 @@ fn unpivoted<T: Scalar>(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> 
     residual::<T>(seen, a, factored)
 }
 
-/// A NaN in A must leave a NaN or an infinity in the factors. The search for a pivot must end.
+/// Checks that a NaN in A leaves a NaN or an infinity in the factors.
 fn poisoned(a: &Dense, factored: &Factored) -> Result<(), Failure> {
     if !a.is_finite() && factored.lu.is_finite() {
         return Err(Failure::new("getrf: NaN", "a NaN of A left no trace in the factors"));
@@ -145,7 +146,7 @@ fn poisoned(a: &Dense, factored: &Factored) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every element below a pivot that is NaN must be NaN too.
+/// Checks that every element below a pivot that is NaN is NaN too.
 fn divided(Factored { lu, .. }: &Factored) -> Result<(), Failure> {
     let is_kept = |i: usize, j: usize| i > j && lu.at(j, j).is_nan() && !lu.at(i, j).is_nan();
     match lu.elements().find(|&((i, j), _)| is_kept(i, j)) {

@@ -5,8 +5,8 @@ use crate::report::Figure;
 use crate::trial::Trial;
 use crate::{Failure, Subject};
 
-/// Checks the exponent with which the worst error of the trial's products grows with k (bound 1). The check passes if too
-/// few products have rounding errors.
+/// Checks the exponent with which the worst error of a product grows with k, from the products of the trial (bound 1). The check
+/// passes if fewer than three products have rounding errors.
 ///
 /// # Errors
 /// The exponent exceeds one.
@@ -14,18 +14,19 @@ pub fn check_growth<S: Subject + ?Sized>(trial: &Trial<'_, S>) -> Result<(), Fai
     let figures = trial.ledger.figures();
     let Some(exponent) = exponent(&figures) else { return Ok(()) };
     let largest = figures.iter().map(|figure| figure.size).max().unwrap_or(0);
-    // a negative exponent, of an error that shrinks as k grows, counts as zero
+    // if the error shrinks as k grows, the exponent is negative and counts as zero
     trial.ledger.evidence("NN", largest).within("gemm: growth", bounds::gemm_growth(), exponent.max(0.0))
 }
 
-/// The exponent with which the worst componentwise error grows with k, computed as a slope in logarithms.
+/// The exponent with which the worst componentwise error of a product grows with k: the slope of the logarithm of the error over
+/// the logarithm of k. `None` if fewer than three products have rounding errors.
 #[must_use]
 pub fn exponent(figures: &[Figure]) -> Option<f64> {
     let seen = figures.iter().filter(|figure| figure.check == "gemm: componentwise" && figure.ratio > 0.0);
     slope(&seen.map(|figure| (real(figure.size).log2(), figure.ratio.log2())).collect::<Vec<_>>())
 }
 
-/// The slope of the line through the points by least squares. `None` for fewer than three points.
+/// The slope of the line that fits the points best (least squares). `None` for fewer than three points.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = real(points.len());
     let mean = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).sum::<f64>() / count;

@@ -1,7 +1,7 @@
-//! Tests of a matrix with so many elements that 32-bit indices and offsets overflow, on the host and on devices.
+//! Tests of a matrix with so many elements that 32-bit indices and offsets overflow, in host memory and on devices.
 //!
-//! The elements are small integers, so that all results are exact. The columns repeat with a period that is no power of
-//! two, so that a wrapped index finds a different number.
+//! The elements are small integers, so that all results are exact. The columns repeat with a period that is no power of two, so
+//! that an index that has overflowed finds a different number.
 
 use lapidary_core::{Diag, Gemm, Laswp, MatMut, MatRef, Scalar, Side, Trsm, Uplo};
 
@@ -14,12 +14,11 @@ use crate::{Failure, Subject, Trial};
 pub(crate) const ROWS: usize = 64;
 /// Number of terms of each product.
 pub(crate) const TERMS: usize = 2;
-/// Number of columns after which the matrices repeat. The distance that a wrapped index jumps is no multiple of this
-/// period.
+/// Number of columns after which the matrices repeat. The jump of an index that has overflowed is no multiple of this period.
 const PERIOD: usize = 9 * 11;
 
-/// The operands of three calls: `C ← A·B + C`; an exchange of the first row of C with the last; a triangular solve that
-/// halves C.
+/// The operands of three calls: the product `C ← A·B + C`, an exchange of the first row of C with the last, and a triangular solve
+/// that halves C.
 pub(crate) struct Large<T> {
     pub(crate) c: Pages<T>,
     pub(crate) a: Vec<T>,
@@ -30,17 +29,17 @@ pub(crate) struct Large<T> {
     pub(crate) cols: usize,
 }
 
-/// The columns of one period. All columns together are too many to compute each.
+/// The columns of one period, with the elements `f(i, j)`. To compute every column of the large matrix would take too long.
 fn columns<T: Scalar>(f: fn(usize, usize) -> f64) -> Vec<Vec<T>> {
     (0..PERIOD).map(|j| (0..ROWS).map(|i| T::from_f64(f(i, j))).collect()).collect()
 }
 
-/// Number of columns for which the matrix has more than `elements` elements.
+/// Number of columns with which the matrix C has more than `elements` elements.
 fn cols(elements: usize) -> usize {
     elements / ROWS + 3
 }
 
-/// Size of C in bytes.
+/// Size in bytes of the matrix C with more than `elements` elements.
 pub(crate) fn bytes<T>(elements: usize) -> usize {
     ROWS * cols(elements) * size_of::<T>()
 }
@@ -57,7 +56,7 @@ fn of_c(i: usize, j: usize) -> f64 {
     real((7 * i + 5 * j) % 11) - 5.0
 }
 
-/// Element of C after the three calls.
+/// Element (i, j) of C after the product, the exchange and the solve.
 fn expected(i: usize, j: usize) -> f64 {
     let row = match i {
         0 => ROWS - 1,
@@ -69,8 +68,8 @@ fn expected(i: usize, j: usize) -> f64 {
 }
 
 impl<T: Scalar> Large<T> {
-    /// Creates the operands. Returns the reason if there is no room for two copies of C: one for the suite, and one for a
-    /// device that uses host memory.
+    /// Creates the operands. Returns the reason if the host has no memory for two copies of C: one copy for the suite, and one for
+    /// a device that uses host memory.
     pub(crate) fn new(elements: usize) -> Result<Self, String> {
         let cols = cols(elements);
         room_for(2 * bytes::<T>(elements))?;
@@ -85,7 +84,7 @@ impl<T: Scalar> Large<T> {
         Ok(Large { c, a: matrix(ROWS, TERMS, of_a), b: matrix(TERMS, cols, of_b), triangle, swaps, cols })
     }
 
-    /// Checks C after the three calls.
+    /// Checks C after the product, the exchange and the solve.
     pub(crate) fn verify(&self) -> Result<(), Failure> {
         let period = columns::<T>(expected);
         let is_wrong = |&(j, column): &(usize, &[T])| column != period[j % PERIOD];
@@ -96,10 +95,10 @@ impl<T: Scalar> Large<T> {
     }
 }
 
-/// Tests the three routines on a large matrix in host memory.
+/// Tests gemm, laswp and trsm on a large matrix in host memory.
 ///
 /// # Errors
-/// An element of the result differs, or a call fails.
+/// An element of the result differs from the expected one, or a call returns an error.
 pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let mut large = match Large::<T>::new(trial.scope.elements) {
         Ok(large) => large,

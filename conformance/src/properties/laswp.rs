@@ -8,10 +8,10 @@ use crate::oracle::loops;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// The rows must stand where a plain loop puts them. All other elements of the buffer must be unchanged.
+/// Checks that laswp of the subject moves the rows as a plain loop does, and leaves all other elements of the buffer unchanged.
 ///
 /// # Errors
-/// An element of the buffer differs from the expected one.
+/// An element of the buffer differs from the expected one, or the call returns an error.
 pub fn check_laswp<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &LaswpCase) -> Result<(), Failure> {
     checked::<S, T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
 }
@@ -24,7 +24,7 @@ fn checked<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &LaswpCase, seen: 
     seen.exact("laswp: rows", stored.changed(&Stored::new(&expected, case.storage)).map_or(Ok(()), differs))
 }
 
-/// Calls laswp of the subject. Returns the matrix with the exchanged rows.
+/// Calls laswp of the subject and returns the matrix with its rows exchanged.
 pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<Stored<T>, Failure> {
     let (a, rows) = case.matrix::<T>();
     let mut stored = Stored::<T>::new(&a, case.storage);

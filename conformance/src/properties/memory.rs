@@ -1,4 +1,4 @@
-//! Memory: which elements a routine may write, and which elements must keep their bits.
+//! Checks of memory: which elements a routine may write, and which elements must keep their bits.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use crate::cases::{Fill, Rng, Storage, Stored};
 use crate::trial::Trial;
 use crate::{Failure, Subject};
 
-/// Fails if a call that should succeed returned an error.
+/// Converts the error of a call that should succeed to the failure of `check`.
 ///
 /// # Errors
 /// The call of the subject returned an error.
@@ -27,8 +27,8 @@ pub fn read_only<T: Scalar>(name: &str, before: &Stored<T>, after: &Stored<T>) -
     }
 }
 
-/// Checks that the elements outside the matrix have the same bits as before: gaps, the surroundings of a sub-view, and the
-/// canaries after the end.
+/// Checks that a call has not changed the elements outside the matrix: the gaps, the elements around a sub-view, and the canaries
+/// after the end of the matrix.
 ///
 /// # Errors
 /// An element outside the matrix changed.
@@ -47,7 +47,7 @@ pub fn canaries(name: &str, damaged: Option<usize>) -> Result<(), Failure> {
     }
 }
 
-/// Checks that a call with wrong arguments returns an error of the right kind and writes nothing.
+/// Checks that a call with wrong arguments returns `InvalidArgument` and writes nothing.
 fn refused<T: Scalar, R>(
     case: impl Display,
     before: &Stored<T>,
@@ -67,7 +67,7 @@ fn stored<T: Scalar>(rows: usize, cols: usize) -> Stored<T> {
     Stored::new(&Fill::Uniform.matrix::<T>(rows, cols, &mut Rng::new(1)), Storage::default())
 }
 
-/// gemm must refuse operands whose extents do not agree.
+/// Checks that gemm refuses operands whose extents do not agree.
 ///
 /// # Errors
 /// The subject accepts the operands, returns an error of another kind, or writes to C.
@@ -80,7 +80,7 @@ pub fn gemm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Resu
     Ok(())
 }
 
-/// trsm must refuse a matrix that is not square or has the wrong order.
+/// Checks that trsm refuses a triangular matrix that is not square or has the wrong order.
 ///
 /// # Errors
 /// The subject accepts the matrix, returns an error of another kind, or writes to B.
@@ -93,7 +93,7 @@ pub fn trsm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Resu
     Ok(())
 }
 
-/// getrf must refuse an array for row exchanges whose length is wrong.
+/// Checks that getrf refuses an array for row exchanges whose length is wrong.
 ///
 /// # Errors
 /// The subject accepts the array, returns an error of another kind, or writes to A.
@@ -107,7 +107,7 @@ pub fn getrf_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Res
     Ok(())
 }
 
-/// getrs must refuse operands whose shapes do not agree, and row indices outside the matrix.
+/// Checks that getrs refuses operands whose shapes do not agree, and row indices outside the matrix.
 ///
 /// # Errors
 /// The subject accepts the arguments, returns an error of another kind, or writes to B.
@@ -122,10 +122,10 @@ pub fn getrs_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Res
     Ok(())
 }
 
-/// laswp must refuse row indices outside the matrix, and more exchanges than rows.
+/// Checks that laswp refuses row indices outside the matrix, and more exchanges than the matrix has rows.
 ///
 /// # Errors
-/// The subject accepts the exchanges, returns an error of another kind, or writes to A.
+/// The subject accepts the wrong exchanges, returns an error of another kind, or writes to A.
 pub fn laswp_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let wrong: [&[i32]; 3] = [&[0, 4], &[-1], &[0, 1, 2, 3, 0]];
     for ipiv in wrong {

@@ -1,4 +1,4 @@
-//! The checks of the properties. Most checks take a trial and a case, and return a [`Failure`](crate::Failure) if the
+//! The checks of the properties. Most checks are functions of a trial and a case, which return a [`Failure`](crate::Failure) if the
 //! property does not hold.
 
 pub mod agreement;

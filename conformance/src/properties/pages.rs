@@ -1,5 +1,5 @@
-//! An array that may be larger than the memory of the host. The system reserves its addresses at once, and allocates each
-//! page when it is first touched.
+//! An array that may be larger than the memory of the host. The system reserves the addresses of the array at once, and allocates a
+//! page of memory when the program first touches the page.
 #![allow(unsafe_code, reason = "memory that is mapped is seen as numbers")]
 
 use std::marker::PhantomData;
@@ -25,14 +25,16 @@ impl<T: Scalar> Deref for Pages<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping is aligned and holds this many elements. Unwritten bytes are zero, which is the number zero.
+        // SAFETY: the mapping belongs to `self`, is aligned for `T`, and holds this many elements. Unwritten bytes are zero, which
+        // is the number zero. The borrow of `self` prevents writes.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / size_of::<T>()) }
     }
 }
 
 impl<T: Scalar> DerefMut for Pages<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: the mapping is aligned and holds this many elements, and it is borrowed mutably.
+        // SAFETY: the mapping belongs to `self`, is aligned for `T`, and holds this many elements. The mutable borrow of `self`
+        // prevents any other access.
         unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.map.len() / size_of::<T>()) }
     }
 }

@@ -10,7 +10,7 @@ use crate::oracle::residual::{hpl, solution};
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// Tests getrf and getrs: canaries, the residual of dget02 (bound 8) and that of HPL (bound 9).
+/// Checks getrf and getrs: the canaries around the operands, the residual of dget02 (bound 8) and the residual of HPL (bound 9).
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -20,7 +20,7 @@ pub fn check_solve<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Calls getrf and getrs, checks the memory, and returns the solution.
+/// Calls getrf and getrs of the subject, checks the canaries, and returns the solution.
 pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &SolveCase, a: &Dense, b: &Dense) -> Result<Dense, Failure> {
     let mut lu = Stored::<T>::new(a, case.storage[0]);
     let mut ipiv = Pivots::new(case.n);
@@ -41,14 +41,14 @@ fn residuals<T: Scalar>(seen: &Evidence<'_>, a: &Dense, x: &Dense, b: &Dense) ->
     seen.within("solve: HPL", bounds::hpl(), hpl::<T>(a, x, b))
 }
 
-/// A singular matrix must be factored without an error, and `info` must name the first zero pivot. In the matrices of this
-/// test, every panel after the first has zero pivots too.
+/// Checks that getrf factors a singular matrix without an error, and that `info` names the first zero pivot. In the matrices of
+/// this check, every panel after the first has zero pivots too.
 ///
 /// # Errors
-/// The factorisation returns an error or names another pivot.
+/// The factorisation returns an error, or `info` names another pivot.
 pub fn check_singular_is_no_error<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (order, first) in [(1, 1), (2, 2), (9, 2), (trial.scope.max.max(2), 2)] {
-        // in a matrix of equal rows, all pivots after the first are zero
+        // if all rows of a matrix are equal, all its pivots after the first are zero
         let a = Dense::from_fn(order, order, |_, _| if order == 1 { 0.0 } else { 1.0 });
         let case = SolveCase::packed(order);
         let (mut lu, mut ipiv) = (Stored::<T>::new(&a, case.storage[0]), vec![-1; order]);

@@ -13,8 +13,8 @@ use crate::oracle::residual::linear;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// Runs all checks of one call: canaries, the classes of the elements or the spread of NaN, and bound 7 or 5. For an
-/// equation with a special pivot, IEEE division defines the right result.
+/// Runs all checks of one call of trsm: canaries, the classes of the elements or the spread of NaN, and bound 7 or 5. If an
+/// equation has a special pivot, IEEE division defines the right result.
 ///
 /// # Errors
 /// The subject lacks a property that the function tests; the failure names the first such property.
@@ -23,7 +23,7 @@ pub fn check_trsm<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &T
     solved::<S, T>(trial, case, &case.system_for::<T>(trial.subject.smallest::<T>()), &x)
 }
 
-/// Checks that `x` solves the system within the bound of the mode.
+/// Checks that `x` solves the system within the bound of `case.mode`.
 fn solved<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     case: &TrsmCase,
@@ -39,7 +39,7 @@ fn solved<S: Subject + ?Sized, T: Scalar>(
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Calls trsm of the subject, checks the memory, and returns the solution with one column for each right-hand side.
+/// Calls trsm of the subject, checks the canaries, and returns the solution in the form with one column for each right-hand side.
 pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<Dense, Failure> {
     let (a, mut b) = case.store::<T>(system);
     let before = a.clone();
@@ -77,8 +77,8 @@ fn exact(plain: &Dense, x: &Dense) -> Result<(), Failure> {
     }
 }
 
-/// Checks a solve with inverted blocks. A NaN may spread inside its own column. The NaN must not reach another column, and
-/// must not disappear.
+/// Checks a solution by inverted blocks. A NaN may spread only within its own column. A NaN must not reach another column, and must
+/// not disappear.
 fn inverted<T: Scalar>(case: &TrsmCase, seen: &Evidence<'_>, system: &System, [plain, x]: [&Dense; 2]) -> Result<(), Failure> {
     same_classes(plain, x, |plain, x| plain.is_finite() || !x.is_finite())?;
     let clean = |a: &Dense, j: usize| a.column(j).iter().all(|x| x.is_finite());

@@ -1,24 +1,24 @@
-//! The command that repeats a run or a trial.
+//! The command line that repeats a run or a trial.
 
 use super::Report;
 
 impl Report {
-    /// Returns the command that repeats the trials of a filter with the same cases. Without a filter the command repeats
-    /// all trials.
+    /// Returns the command line that repeats the trials that `filter` selects, with the same cases. Without a filter, the command
+    /// line repeats all trials.
     #[must_use]
     pub fn command(&self, filter: Option<&str>) -> String {
         let Report { subject, mode, seed, settings, .. } = self;
         let option = if subject.name.starts_with("blas:") { "--subject" } else { "--device" };
         let name = quoted(&subject.name);
         let filter = filter.map_or(String::new(), |filter| format!(" --filter {}", quoted(filter)));
-        // the command has no flag for the width of panels, so that the variable LAPIDARY_NB sets it
+        // the variable `LAPIDARY_NB` sets the width of panels, because the command has no flag for it
         let nb = settings.nb.map_or(String::new(), |nb| format!("LAPIDARY_NB={nb} "));
         let limit = settings.memory_limit.map_or(String::new(), |bytes| format!(" --memory-limit {bytes}"));
         format!("{nb}lapidary conformance {option} {name}{limit} --{mode} --seed {seed}{filter}")
     }
 }
 
-/// Quotes a word for a shell if necessary.
+/// Quotes a word for a shell if the word contains special characters.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./:,+-".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

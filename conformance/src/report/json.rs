@@ -6,7 +6,7 @@ impl Report {
     /// Writes the report as JSON.
     ///
     /// # Panics
-    /// The function never panics, since every field can be written as JSON.
+    /// `to_json` never panics, since every field of a report can be written as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("no map has keys that are no text") + "\n"
@@ -15,7 +15,7 @@ impl Report {
     /// Reads a report from JSON.
     ///
     /// # Errors
-    /// The text is not a report, or it has another format.
+    /// The text is not a report, or its version of the file format differs from [`FORMAT`].
     pub fn from_json(text: &str) -> Result<Report, String> {
         let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match value["format"].as_u64() {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn every_number_comes_back_bit_for_bit() {
-        // most of these ratios have 17 digits, which an imprecise reader of numbers gets wrong in the last place
+        // most of these ratios have 17 digits, so that a reader with rounding errors returns a wrong last digit
         let thirds = (1..1000).map(|n| f64::from(n) / 3e15);
         for ratio in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, 5e-324, f64::MAX].into_iter().chain(thirds) {
             let read = Report::from_json(&with_ratio(ratio).to_json()).unwrap().trials[0].figures[0].ratio;

@@ -1,4 +1,4 @@
-//! The results of a run, as data. The printed lines, the file of figures and the page are made from this data alone.
+//! The results of a run, as data. The printed lines, the JSON file and the HTML page are made from this data alone.
 //!
 //! The report contains every number that decided a verdict. A reader can check each verdict without the device and without
 //! the suite.
@@ -12,50 +12,51 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the file format. A file of another version is refused.
+/// Version of the format of report files. Files of other versions are refused.
 pub const FORMAT: u32 = 1;
 
-/// Value of [`Report::begun`] while the grades are measured. No trial has this name.
+/// Value of [`Report::begun`] while the grades are measured. No trial is called `grades`.
 pub const GRADES: &str = "grades";
 
-/// Verdict of a [`Grade`] whose check allows no difference, if there was none.
+/// Verdict of a [`Grade`] whose check allows no difference and found none.
 pub const EXACT: &str = "exact";
 
-/// A run of the suite, which may be incomplete.
+/// The results of a run of the suite, which may be incomplete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The [format](FORMAT) of the file.
     pub format: u32,
     /// Version of the suite.
     pub suite: String,
-    /// A number that identifies the program that ran the suite. The number changes whenever the program changes. The text
-    /// is empty in files of earlier versions.
+    /// Hash of the program that ran the suite, which changes with every change of the program. The text is empty in files of
+    /// earlier versions.
     #[serde(default)]
     pub build: String,
     /// Identity of the subject.
     pub subject: Identity,
-    /// Extent of the run: quick or full.
+    /// Extent of the run: [quick](Mode::Quick) or [full](Mode::Full).
     pub mode: Mode,
     /// Seed of the random cases.
     pub seed: u64,
     /// The filter that selected the trials. `None` means that all trials were selected.
     pub filter: Option<String>,
-    /// Settings of the devices. A file of an earlier version has no settings.
+    /// Settings of the devices. Files of earlier versions lack this field.
     #[serde(default)]
     pub settings: Settings,
-    /// The trial that began last and has not ended, or the [grades](GRADES). `None` if each trial that began has ended.
+    /// Name of the trial that has begun but not ended, or [`GRADES`] while the grades are measured. `None` if everything that began
+    /// has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<String>,
-    /// Number of runs that have begun the trial or the grades in `begun`.
+    /// Number of runs in which the trial or the measurement in `begun` has begun.
     #[serde(default)]
     pub beginnings: usize,
     /// Reports of the trials, in the order of the suite.
     pub trials: Vec<TrialReport>,
-    /// Grades of the subject. The list is empty before the last trial has ended.
+    /// Grades of the subject. The list is empty until the last trial has ended.
     pub grades: Vec<Grade>,
 }
 
-/// Identity of a subject, as far as the subject reports it.
+/// The properties by which a subject identifies itself. A property that the subject does not report is an empty text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Name by which a user selects the subject, for example `opencl:0`.
@@ -75,7 +76,7 @@ pub struct Identity {
 pub struct Settings {
     /// Memory limit of each device in bytes. `None` means that a device may use all of its memory.
     pub memory_limit: Option<usize>,
-    /// Width of the panels of a factorisation. `None` means that each device chooses the width.
+    /// Number of columns of a panel in a factorisation. `None` means that each device chooses the number.
     pub nb: Option<usize>,
 }
 
@@ -91,13 +92,13 @@ impl fmt::Display for Settings {
 /// Name of the check that fails if the process of the trials ends during a trial.
 pub const ENDS: &str = "suite: ends";
 
-/// Extent of a run: quick or full.
+/// Extent of a run of the suite: quick or full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Every property, with so few cases that the run takes about a minute.
+    /// A run of every property, with so few cases that the run takes about a minute.
     Quick,
-    /// More cases, and larger sizes.
+    /// A run with more cases and larger sizes than the quick run.
     Full,
 }
 
@@ -122,7 +123,7 @@ pub struct TrialReport {
     pub routine: String,
     /// Name of the property.
     pub property: String,
-    /// The requirement, in one sentence.
+    /// The requirement that the property states, in one sentence.
     pub about: String,
     /// The verdict of the trial.
     pub verdict: Verdict,
@@ -148,7 +149,7 @@ pub enum Verdict {
     Failed,
     /// The subject lacks the property, for the reason that an expectation states.
     Expected,
-    /// The subject has the property although an expectation says that it lacks it. The expectation must be removed.
+    /// The subject has the property although an expectation says that the subject lacks it. The expectation must be removed.
     UnexpectedlyPassed,
     /// The property does not apply to the subject.
     Skipped,
@@ -174,14 +175,14 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The worst ratio that a check computed among cases with the same flags and about the same size.
+/// The worst ratio that one check computed among cases with the same flags and about the same size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Number of the bound in `docs/numerics.md`.
     pub bound: u32,
     /// Name of the check, for example `gemm: componentwise`.
     pub check: String,
-    /// The size on which the bound depends, in the worst case: k of a product, the order of a triangular matrix or of a
+    /// The size on which the bound depends, in the worst of these cases: k of a product, the order of a triangular matrix or of a
     /// system, or n of a factorisation.
     pub size: usize,
     /// The flags in the letters of the BLAS interface, for example `NT` or `LUNN`. The text is empty if the case has no
@@ -190,20 +191,20 @@ pub struct Figure {
     /// The ratio that the check computed.
     #[serde(with = "number")]
     pub ratio: f64,
-    /// The largest ratio that passes.
+    /// The largest ratio with which the check passes.
     #[serde(with = "number")]
     pub limit: f64,
 }
 
 impl Figure {
-    /// Whether the limit and the ratio are both zero: no difference is allowed, and none was found.
+    /// Whether the limit and the ratio are both zero: the check allows no difference, and found none.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.limit == 0.0 && self.ratio == 0.0
     }
 
-    /// The ratio as a multiple of the limit. The check failed if this value exceeds one. A ratio that is NaN becomes
-    /// infinity, so that it counts as a failure.
+    /// The ratio as a multiple of the limit. The check failed if the returned value exceeds one. If the ratio is NaN, the function
+    /// returns infinity, so that the check counts as failed.
     #[must_use]
     pub fn used(&self) -> f64 {
         let used = crate::failure::ratio(self.ratio, self.limit);
@@ -211,7 +212,7 @@ impl Figure {
     }
 }
 
-/// A failure, as data.
+/// A failure of a check, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailureReport {
     /// Name of the check that failed.
@@ -222,15 +223,15 @@ pub struct FailureReport {
     pub detail: String,
     /// Row and column of the worst element.
     pub at: Option<(usize, usize)>,
-    /// The observed ratio. The value is NaN if the check has no bound.
+    /// The ratio that the check computed. The value is NaN if the check has no bound.
     #[serde(with = "number")]
     pub ratio: f64,
-    /// The largest ratio that passes. The value is NaN if the check has no bound.
+    /// The largest ratio with which the check passes. The value is NaN if the check has no bound.
     #[serde(with = "number")]
     pub limit: f64,
-    /// The case, in the form in which it can be pinned. The text is empty if the trial draws no random cases.
+    /// The case of the failure, in the form in which a case file contains it. The text is empty if the trial draws no random cases.
     pub case: String,
-    /// Flags of the case.
+    /// Flags of the case in which the check failed.
     pub flags: String,
 }
 
@@ -252,7 +253,7 @@ impl fmt::Display for FailureReport {
 pub struct Grade {
     /// Precision and quantity, for example `f64: growth of the error with k`.
     pub name: String,
-    /// The measured value, with its unit.
+    /// The measured value of the quantity, with its unit.
     pub value: String,
     /// Verdict of the grade: a letter or a word.
     pub verdict: String,
@@ -264,39 +265,39 @@ pub struct Grade {
 }
 
 impl Report {
-    /// Records that a trial or the grades begin, and counts how many runs have begun them.
+    /// Records that a trial or the measurement of the grades begins, and counts how many runs have begun it.
     pub fn begin(&mut self, what: &str) {
         let before = if self.begun.as_deref() == Some(what) { self.beginnings } else { 0 };
         (self.begun, self.beginnings) = (Some(what.to_owned()), before + 1);
     }
 
-    /// Records that the trial or the grades in `begun` have ended.
+    /// Records that the trial or the measurement in `begun` has ended.
     pub fn end(&mut self) {
         (self.begun, self.beginnings) = (None, 0);
     }
 
-    /// The trial, or the grades, during which two runs were cut off. No run begins the trial or the grades a third time. A
-    /// user or a power failure may cut off one run. If two runs are cut off at the same place, a third would probably be
-    /// cut off there too.
+    /// The trial (or [`GRADES`]) during which two runs were cut off, so that no run may begin it a third time. One run may have
+    /// been cut off by a user or a power failure. If two runs were cut off during the same trial, a third run would probably be cut
+    /// off there too.
     #[must_use]
     pub fn given_up(&self) -> Option<&str> {
         self.begun.as_deref().filter(|_| self.beginnings > 1)
     }
 
-    /// Number of trials with this verdict.
+    /// Number of trials whose verdict is `verdict`.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
         self.trials.iter().filter(|trial| trial.verdict == verdict).count()
     }
 
-    /// Names of the trials during which the process of the trials ended, or was ended because it took too long.
+    /// Names of the trials whose process ended early, or was ended because the trial took too long.
     #[must_use]
     pub fn unended(&self) -> Vec<&str> {
         let has_not_ended = |trial: &&TrialReport| trial.failure.as_ref().is_some_and(|failure| failure.check == ENDS);
         self.trials.iter().filter(has_not_ended).map(|trial| trial.name.as_str()).collect()
     }
 
-    /// Whether no trial applies to the subject. A run without a trial that applies says nothing about the subject.
+    /// Whether no trial applies to the subject. A run in which no trial applies shows nothing about the subject.
     #[must_use]
     pub fn nothing_applied(&self) -> bool {
         self.count(Verdict::Skipped) == self.trials.len()
@@ -309,7 +310,7 @@ impl Report {
         self.grades.is_empty() && !self.nothing_applied()
     }
 
-    /// Whether the run counts as passed: each failure is explained by an expectation, and no grade failed.
+    /// Whether the run counts as passed: an expectation explains each failure, and no grade failed.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.trials.iter().all(|trial| !trial.verdict.is_bad()) && !self.grades.iter().any(|grade| grade.failed)

@@ -1,11 +1,11 @@
-//! Reads and writes numbers as JSON. JSON has neither infinity nor NaN, so that the texts `"inf"`, `"-inf"` and `"NaN"`
-//! stand for them. Earlier versions of the suite wrote `null` for these numbers; `null` is read as infinity, the worst
-//! possible ratio.
+//! Reads and writes numbers as JSON. JSON has neither infinity nor NaN, so that this module writes the texts `"inf"`, `"-inf"` and
+//! `"NaN"` in their place. Earlier versions of the suite wrote infinity and NaN as `null`. This module reads `null` as infinity,
+//! the worst possible ratio.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number in the form that JSON allows.
+/// A number in a form that JSON allows.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Number {

@@ -1,4 +1,4 @@
-//! Properties that two subjects must agree in.
+//! Properties of a pair of subjects: the results of both must agree.
 
 use lapidary_core::{Scalar, TrsmMode, TrsmMode::Inverted, TrsmMode::Substitution};
 
@@ -7,7 +7,7 @@ use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, TrsmC
 use crate::properties::agreement::Pair;
 use crate::{Failure, Subject, Trial};
 
-/// The list of properties that two subjects must agree in, for numbers of the type `T`.
+/// The list of properties in which two subjects must agree, in the precision of `T`.
 #[must_use]
 pub fn agreements<'a, R: Subject, S: Subject, T: Scalar>() -> Vec<Property<Pair<'a, R, S>>> {
     const EXACT: &[Shape] = &[Shape::Exact, Shape::Ties, Shape::TiesBelow, Shape::Permuted, Shape::Singular, Shape::ZeroColumn];

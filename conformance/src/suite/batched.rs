@@ -1,4 +1,4 @@
-//! Properties of batches of small problems.
+//! Properties of the batched routines, which work on many small matrices.
 
 use lapidary_core::Scalar;
 

@@ -6,7 +6,7 @@ use super::Entry;
 use crate::Subject;
 use crate::device::{Probe, every};
 
-/// Creates entries from names, sentences and probes.
+/// Creates entries of the list of properties from names, requirements and probes.
 macro_rules! entries {
     ($($name:literal, $about:literal => $probe:ident;)+) => {
         vec![$(($name, $about, |trial| every::<S, T>(trial, Probe::$probe))),+]

@@ -78,7 +78,7 @@ fn random<S: Subject + ?Sized, T: Scalar>(
     search(trial.scope, GemmCase::any(trial.scope, fills).prop_map(change), |case| gemm::check_gemm::<S, T>(trial, case))
 }
 
-/// As [`random`], but with a third of the cases, since each case tests the same requirement.
+/// Tests random products as [`random`] does, but with a third of the cases, since each case tests the same requirement.
 fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     fills: &'static [Fill],
@@ -143,7 +143,7 @@ fn checksums<S: Subject + ?Sized, T: Scalar>(
 }
 
 fn skinny<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    // the long extents are 3600 under --full
+    // with `--full` the long extents are 3600
     let n = 3 * trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
     checksums::<S, T>(trial, [[8, n, n], [n, 8, n], [n, n, 8]])
 }
@@ -153,7 +153,7 @@ fn powers_of_two<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result
     checksums::<S, T>(trial, (6..).map(|power| 1 << power).take_while(|&n| n <= largest).map(|n| [n, n, n]))
 }
 
-/// Tests the first size with all transpositions, and each following size with one of them in turn.
+/// Tests the first size with all transpositions of A and B, and each following size with one of these transpositions in turn.
 fn large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (at, &n) in trial.scope.large.iter().enumerate() {
         let ops = GemmCase::packed([n, n - 1, n], trial.scope.seed).all_ops();

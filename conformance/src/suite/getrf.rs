@@ -66,7 +66,7 @@ fn random<S: Subject + ?Sized, T: Scalar>(
     search(trial.scope, cases, |case| getrf::check_getrf::<S, T>(trial, case))
 }
 
-/// As [`random`], but with a third of the cases, since each case tests the same requirement.
+/// Tests random factorisations as [`random`] does, but with a third of the cases, since each case tests the same requirement.
 fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     shapes: &'static [Shape],
@@ -96,8 +96,8 @@ fn tile_edges<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<()
     each::<S, T>(trial, edges.map(|[m, n, _]| GetrfCase { m, ..GetrfCase::square(n, Shape::Exact) }))
 }
 
-/// Tests equal candidates below the diagonal. The last matrices have so many rows that each work-item of a large work-group
-/// compares several equal candidates.
+/// Tests candidates for a pivot that have equal magnitudes and lie below the diagonal: first in random cases, then in tall
+/// matrices. The tall matrices have so many rows that each work-item of a large work-group compares several equal candidates.
 fn ties_below<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     few::<S, T>(trial, &[Shape::TiesBelow], |case| case)?;
     let mut tall = trial.scope.large.iter().map(|&n| GetrfCase { m: n * 5 / 2, ..GetrfCase::square(65, Shape::TiesBelow) });

@@ -41,7 +41,7 @@ pub(super) fn exchanges<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
 /// A function that changes the storage of an operand.
 type Change = fn(Storage) -> Storage;
 
-/// Runs random calls of every routine. `stored` changes the storage of their operands.
+/// Runs random calls of every routine. `stored` changes the storage of the operands of each call.
 fn every_routine<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, stored: Change) -> Result<(), Failure> {
     let scope = &trial.scope.part(4);
     search(scope, gemms(scope, stored), |case| gemm::check_gemm::<S, T>(trial, case))?;
@@ -67,7 +67,7 @@ fn solves(scope: &Scope, stored: Change) -> impl Strategy<Value = SolveCase> + u
     SolveCase::any(scope).prop_map(move |case| SolveCase { storage: case.storage.map(stored), ..case })
 }
 
-/// Tests a product of NaN alone, and then a product of integers with the same sizes.
+/// Tests a product whose operands contain only NaN, and then a product of integers with the same sizes.
 fn stale_nan<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let scope = &trial.scope.part(2);
     search(scope, GemmCase::any(scope, &[Fill::Poison]), |poison| {

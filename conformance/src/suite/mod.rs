@@ -1,4 +1,4 @@
-//! The list of all properties, by name. A property comes after the properties that it builds on: memory, then devices, then
+//! The list of all properties, by name. A property comes after the properties on which it depends: memory, then devices, then
 //! laswp, gemm, trsm, getrf, solve, batches, faults, large matrices.
 
 mod agreement;
@@ -29,15 +29,15 @@ pub type Check<S> = fn(&Trial<'_, S>) -> Result<(), Failure>;
 /// A property in one precision.
 #[derive(Debug)]
 pub struct Property<S> {
-    /// Type of the numbers.
+    /// Precision in which the property is tested.
     pub dtype: DType,
-    /// The routine under test, or another group of properties such as `memory`.
+    /// The routine under test, or the name of another group of properties, such as `memory`.
     pub routine: &'static str,
-    /// The routines that the check calls. The trial is skipped for a library that lacks one of these routines.
+    /// The routines that the check of the property calls. The trial is skipped for a library that lacks one of these routines.
     pub calls: &'static [Routine],
     /// Name of the property.
     pub name: &'static str,
-    /// The requirement, in one sentence.
+    /// The requirement that the property states, in one sentence.
     pub about: &'static str,
     way: Way<S>,
 }
@@ -47,11 +47,12 @@ pub struct Property<S> {
 enum Way<S> {
     /// The check is compiled for the type of the subject.
     Typed(Check<S>),
-    /// The check is compiled once, for [`AnySubject`], since the code of such a check is large.
+    /// The check is compiled once, for [`AnySubject`], since the code of such a check is large and the suite has many subjects. The
+    /// function converts a subject to [`AnySubject`].
     Erased(Check<AnySubject>, fn(&S) -> &AnySubject),
 }
 
-// `derive` would require `S: Clone`
+// a derived `Clone` would require `S: Clone`
 impl<S> Clone for Way<S> {
     fn clone(&self) -> Self {
         *self
@@ -59,7 +60,7 @@ impl<S> Clone for Way<S> {
 }
 impl<S> Copy for Way<S> {}
 
-// `derive` would require `S: Clone`
+// a derived `Clone` would require `S: Clone`
 impl<S> Clone for Property<S> {
     fn clone(&self) -> Self {
         *self
@@ -68,13 +69,14 @@ impl<S> Clone for Property<S> {
 impl<S> Copy for Property<S> {}
 
 impl<S> Property<S> {
-    /// Precision, routine and name, as in `f64::gemm::nan_propagates`.
+    /// Precision, routine and name of the property, for example `f64::gemm::nan_propagates`.
     #[must_use]
     pub fn full_name(&self) -> String {
         format!("{}::{}::{}", self.dtype, self.routine, self.name)
     }
 
-    /// Tests the property on a subject. The cases are drawn from a seed that belongs to this property.
+    /// Tests the property on a subject. The cases are drawn from a seed that depends on the seed of the scope and on the name of
+    /// the property.
     ///
     /// # Errors
     /// The subject lacks the property.
@@ -87,25 +89,25 @@ impl<S> Property<S> {
     }
 }
 
-/// The seed of a trial: the FNV-1a hash of its name, mixed with the seed of the run. With one seed for all trials, every
+/// The seed of a trial: the FNV-1a hash of the trial's name, mixed with the seed of the run. With one seed for all trials, every
 /// trial would draw the same sizes.
 fn own_seed(seed: u64, name: &str) -> u64 {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     Rng::new(seed ^ hash).bits()
 }
 
-/// Name, requirement and check of a property.
+/// An entry of the list of properties: name, requirement and check of one property.
 type Entry<S> = (&'static str, &'static str, Check<S>);
 
-/// Properties under one name.
+/// The properties of one routine, or of another group such as `memory`.
 struct Group<S: ?Sized> {
     name: &'static str,
-    /// The routines that each of the checks calls.
+    /// The routines that each check of the group calls.
     calls: &'static [Routine],
     entries: Vec<Entry<S>>,
 }
 
-/// The properties of a group for the numbers `T`, graded in a given way.
+/// Creates the properties of a group in the precision of `T`. `way` states the type on which a check is tested.
 fn under<T: Scalar, C: ?Sized, S>(group: Group<C>, way: fn(Check<C>) -> Way<S>) -> impl Iterator<Item = Property<S>> {
     let Group { name: routine, calls, entries } = group;
     entries.into_iter().map(move |(name, about, check)| Property { dtype: T::DTYPE, routine, calls, name, about, way: way(check) })
@@ -117,7 +119,7 @@ pub fn properties_in<S: Subject + 'static, T: Scalar>() -> Vec<Property<S>> {
     groups::<T>().into_iter().flat_map(|group| under::<T, _, _>(group, |check| Way::Erased(check, |subject| subject))).collect()
 }
 
-/// The name under which the properties of a routine stand.
+/// The name of the group that contains the properties of `routine`.
 #[must_use]
 pub fn group_of(routine: Routine) -> &'static str {
     match routine {
@@ -151,7 +153,7 @@ fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
         of(Trsm, &[Trsm], trsm::entries::<_, T>()),
         of(Getrf, &[Getrf], getrf::entries::<_, T>()),
         of(Getrs, &[Getrf, Getrs], solve::entries::<_, T>()),
-        // a subject without batches calls the routine for each matrix
+        // a subject without batched routines calls the single routine for each matrix
         group("batched", &[Gemm, Getrf, Getrs], batched::entries::<_, T>()),
     ];
     groups.extend(pinned::groups::<_, T>());
@@ -164,14 +166,14 @@ fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
     groups
 }
 
-/// All properties, first the properties in single precision.
+/// All properties: those in single precision first, then those in double precision.
 #[must_use]
 pub fn properties<S: Subject + 'static>() -> Vec<Property<S>> {
     [properties_in::<S, f32>(), properties_in::<S, f64>()].concat()
 }
 
-/// Whether a query selects a trial. A query with `*` or `?` must match the whole name; any other query must be a part of
-/// the name.
+/// Whether a query selects a trial. A query with `*` or `?` must match the whole name; any other query must be a part of the name
+/// of the trial.
 #[must_use]
 pub fn selects(query: &str, name: &str) -> bool {
     let is_pattern = query.contains(['*', '?']);
@@ -188,7 +190,7 @@ mod tests {
     use crate::cases::SolveCase;
     use crate::{Ledger, Scope};
 
-    /// The cases that a property with this name draws.
+    /// The cases that a trial of a property called `name` draws.
     fn drawn(name: &'static str, seed: u64) -> Vec<String> {
         let check: Check<RefCell<Vec<String>>> = |trial| {
             search(trial.scope, SolveCase::any(trial.scope), |case| {
@@ -218,7 +220,7 @@ mod tests {
         let groups = groups::<f64>();
         for routine in Routine::ALL {
             assert!(groups.iter().any(|group| group.name == group_of(routine)), "{routine:?}");
-            // gesv is getrf followed by getrs, and no method of a subject
+            // `gesv` is getrf followed by getrs, and is no method of `Subject`
             assert_eq!(groups.iter().any(|group| group.calls.contains(&routine)), routine != Routine::Gesv, "{routine:?}");
         }
     }

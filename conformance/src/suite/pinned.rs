@@ -1,4 +1,4 @@
-//! Properties from cases that once failed. Each case is a file in `conformance/cases/`.
+//! Properties that test cases which once failed. Each such case is a file in `conformance/cases/`.
 
 use lapidary_core::Scalar;
 
@@ -6,18 +6,18 @@ use super::{Entry, Group};
 use crate::cases::{Pinned, pinned};
 use crate::{Failure, Subject, Trial};
 
-/// Creates a property for each file, with the name of the file.
+/// Creates one property for each case file. The property has the name of the file.
 macro_rules! files {
     ($($name:ident)+) => {
-        /// Names and texts of the files.
+        /// Names and texts of the case files.
         #[cfg(test)]
         const FILES: &[(&str, &str)] = &[$((stringify!($name), include_str!(concat!("../../cases/", stringify!($name), ".case")))),+];
 
-        /// A group for each file, since files differ in the routines that they call.
+        /// Creates one group for each case file, since the files differ in the routines that their cases call.
         pub(super) fn groups<S: Subject + ?Sized, T: Scalar>() -> Vec<Group<S>> {
             vec![$({
                 const TEXT: &str = include_str!(concat!("../../cases/", stringify!($name), ".case"));
-                // the trial of a file that cannot be read says why
+                // if a file cannot be read, the trial of this file reports the reason
                 let calls = TEXT.parse::<Pinned>().map_or(&[][..], |case| case.calls());
                 let entry: Entry<S> = (stringify!($name), about(TEXT), |trial| check::<S, T>(trial, stringify!($name), TEXT));
                 Group { name: "cases", calls, entries: vec![entry] }
@@ -35,7 +35,7 @@ files! {
     laswp_backward
 }
 
-/// The first remark of a file, which states the requirement.
+/// The first remark of a case file, which states the requirement.
 fn about(text: &'static str) -> &'static str {
     pinned::remarks(text).next().unwrap_or_default()
 }

@@ -9,11 +9,11 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use crate::cases::Case;
 use crate::{Failure, Scope};
 
-/// Tries random cases. If a case fails, the function searches for a shorter one. The cases depend on the scope alone. The
-/// first case that lacks memory ends the search, since simpler cases may have enough memory.
+/// Tries random cases. If a case fails, the function searches for a shorter case that fails too. The random cases depend on `scope`
+/// alone. If a case lacks memory, the search ends, and no simpler case is tried, since a simpler case may have enough memory.
 ///
 /// # Errors
-/// The failure of the shortest case that was found.
+/// The failure of the shortest failing case that was found.
 pub fn search<C: Case + Debug>(
     scope: &Scope,
     cases: impl Strategy<Value = C> + 'static,
@@ -22,8 +22,8 @@ pub fn search<C: Case + Debug>(
     shortest(scope, &cases.boxed(), &check)
 }
 
-/// The search of [`search`], for boxed arguments. The function is compiled for each kind of case but not for each subject,
-/// since its code is large and there are many subjects.
+/// Does the work of [`search`] with boxed arguments. This function is compiled once for each type of case and not for each subject,
+/// since its code is large and the suite is compiled for many subjects.
 fn shortest<C: Case + Debug>(
     scope: &Scope,
     cases: &BoxedStrategy<C>,
@@ -33,7 +33,7 @@ fn shortest<C: Case + Debug>(
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&scope.seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
-    // a simpler case that fails in another check has another cause, and would hide the first failure
+    // a simpler case that fails in another check has another cause, and its failure would hide the first failure
     let (first, lacking) = (Cell::new(None), RefCell::new(None));
     let outcome = runner.run(cases, |case| match check_unless(&lacking, &case, check) {
         Err(failure) if first.get().is_none_or(|first| first == failure.check) => {
@@ -52,7 +52,7 @@ fn shortest<C: Case + Debug>(
     }
 }
 
-/// Checks a case, unless an earlier case lacked memory. If `case` lacks memory, its failure is stored in `lacking`.
+/// Checks `case`, unless the check of an earlier case lacked memory. If `case` lacks memory, its failure is stored in `lacking`.
 fn check_unless<C>(lacking: &RefCell<Option<Failure>>, case: &C, check: &dyn Fn(&C) -> Result<(), Failure>) -> Result<(), Failure> {
     if lacking.borrow().is_some() {
         return Ok(());
@@ -65,8 +65,8 @@ fn check_unless<C>(lacking: &RefCell<Option<Failure>>, case: &C, check: &dyn Fn(
     outcome
 }
 
-/// Replaces the case by a simpler one as long as the simpler one fails in the same check. The library proptest does not
-/// reach these cases, since it cannot shrink an extent from a list to one outside the list.
+/// Replaces the case by a simpler one as long as the simpler case fails in the same check. The library proptest cannot find these
+/// simpler cases: it draws an extent from a list, and shrinks it only to another value of the list.
 fn simplest<C: Case>(mut case: C, mut failure: Failure, check: &dyn Fn(&C) -> Result<(), Failure>) -> Failure {
     let mut tries = 300;
     loop {
@@ -94,7 +94,7 @@ mod tests {
     use crate::cases::SolveCase;
     use crate::{Failure, Scope};
 
-    /// Systems of an order above 40 fail in one check, and smaller ones in another.
+    /// The check of this test: systems of an order above 40 fail in one check, and smaller systems in another check.
     #[test]
     fn shrinking_keeps_the_check_that_failed_first() {
         let mut firsts = Vec::new();

@@ -1,4 +1,4 @@
-//! Properties of a solution by factors.
+//! Properties of the solution of a system by getrf and getrs.
 
 use lapidary_core::Scalar;
 

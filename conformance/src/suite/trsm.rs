@@ -77,7 +77,7 @@ fn random<S: Subject + ?Sized, T: Scalar>(
     search(trial.scope, cases, |case| trsm::check_trsm::<S, T>(trial, case))
 }
 
-/// Tests substitution with a third of the cases, since each case tests the same requirement.
+/// Tests substitution as [`random`] does, but with a third of the cases, since each case tests the same requirement.
 fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     fills: &'static [Fill],

@@ -1,15 +1,15 @@
-//! A BLAS and LAPACK of plain loops, which the tests compile as a shared library. The environment variables `SUFFIX` and
-//! `C_SUFFIX` are the suffixes of the symbols of Fortran and of cblas; `PREFIX` is the prefix of all symbols. Flags of the
-//! compiler change the library:
+//! A BLAS and LAPACK of plain loops, which the tests compile as a shared library. The environment variable `SUFFIX` is the suffix
+//! of the symbols in the Fortran interface, `C_SUFFIX` is the suffix of the symbols in cblas, and `PREFIX` is the prefix of all
+//! symbols. The following flags of the compiler change the library:
 //! - `--cfg long`: integers have 64 bits.
-//! - `--cfg wrong_cblas`: products of cblas are wrong.
-//! - `--cfg products`: the library has products only.
+//! - `--cfg wrong_cblas`: products through cblas are wrong.
+//! - `--cfg products`: the library has no routines except products.
 //! - `--cfg empty`: the library has no routines.
-//! - `--cfg nameless`: the library has OpenBLAS's function for the name, which returns null.
+//! - `--cfg nameless`: the library has OpenBLAS's function for its name, but the function returns null.
 //! - `--cfg dotless`: the library has no dot product.
-//! - `--cfg versioned`: the library has the function for the version of LAPACK.
-//! - `--cfg fatal`: the environment variable `FATE` names routines and how each ends the process. `getrs=exit` calls `exit`
-//!   in getrs; `load=exit` calls it while the library is loaded.
+//! - `--cfg versioned`: the library has the function `ilaver_`, which returns the version of LAPACK.
+//! - `--cfg fatal`: the environment variable `FATE` names routines, and for each routine how it ends the process. With `getrs=exit`
+//!   the routine getrs calls `exit`. With `load=exit` the library calls `exit` while it is loaded.
 #![cfg(not(empty))]
 
 use std::ffi::{c_char, c_int};
@@ -19,7 +19,7 @@ type Int = i64;
 #[cfg(not(long))]
 type Int = i32;
 
-/// A matrix, given by its address and strides.
+/// A matrix in memory, given by its address and strides.
 #[derive(Clone, Copy)]
 struct Mat<T> {
     at: *mut T,
@@ -55,8 +55,8 @@ unsafe fn is(flag: *const c_char, letters: &[u8]) -> bool {
     letters.contains(&(*flag as u8))
 }
 
-/// Ends the process, or never returns, if the environment variable `FATE` asks for that at `place`, as in
-/// `FATE=gemm=hang,dgetrs=abort`. A place is a routine, with or without the letter of the type.
+/// Ends the process, or never returns, if the environment variable `FATE` requests this for `place`. For example,
+/// `FATE=gemm=hang,dgetrs=abort` names two places: `gemm` in both precisions, and `getrs` in double precision.
 #[cfg(fatal)]
 fn failure_mode(place: &str) {
     let told = std::env::var("FATE").unwrap_or_default();
@@ -95,14 +95,14 @@ static ON_LOAD: extern "C" fn() = {
     on_load
 };
 
-/// The function with which OpenBLAS reports its name. The function of this library returns null.
+/// The function by which OpenBLAS reports its name. In this library the function returns null.
 #[cfg(nameless)]
 #[no_mangle]
 extern "C" fn openblas_get_config() -> *const c_char {
     std::ptr::null()
 }
 
-/// The function with which a library reports the version of LAPACK.
+/// The function by which a library reports the version of LAPACK that it implements.
 #[cfg(versioned)]
 #[no_mangle]
 unsafe extern "C" fn ilaver_(major: *mut Int, minor: *mut Int, patch: *mut Int) {

@@ -1,5 +1,5 @@
-//! Tests of libraries as subjects. A library of plain loops is compiled with the symbols and integers that real libraries
-//! have.
+//! Tests of libraries as subjects. The tests compile a library of plain loops with the symbols and the integer sizes of real
+//! libraries.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use lapidary_conformance::suite::properties;
 use lapidary_conformance::{Grader, Scope, Subject};
 use lapidary_core::{ErrorKind, Gemm, Layout, MatMut, MatRef, Trsm, TrsmMode};
 
-/// A variant of the library: its `cfg` flags, suffixes and prefix.
+/// A variant of the compiled library: its `cfg` flags, suffixes and prefix.
 #[derive(Clone, Copy, Default)]
 struct Shape {
     cfg: &'static [&'static str],
@@ -43,13 +43,13 @@ fn open(name: &str, shape: Shape, way: &str) -> Library {
     Library::open(&format!("blas:{}{way}", compile(name, shape).display())).unwrap()
 }
 
-/// The variant with the commonest symbols, which is compiled once.
+/// The variant of the library with the most common symbols, which is compiled once.
 fn common(way: &str) -> Library {
     static PATH: LazyLock<PathBuf> = LazyLock::new(|| compile("common", COMMON));
     Library::open(&format!("blas:{}{way}", PATH.display())).unwrap()
 }
 
-/// Runs the trials whose name contains `filter`.
+/// Runs the trials of the library whose names contain `filter`.
 fn grade(library: &Library, filter: &str) -> Vec<TrialReport> {
     let scope = Scope { blocks: vec![4, 16], min: 0, max: 24, cases: 32, large: vec![65], elements: 1 << 16, seed: 7 };
     let grader = Grader::strict(scope);
@@ -57,7 +57,7 @@ fn grade(library: &Library, filter: &str) -> Vec<TrialReport> {
     asked.map(|property| grader.try_on(library, &property)).collect()
 }
 
-/// Runs the trials whose name contains `filter`, of which none may fail. Returns the number of trials that pass.
+/// Runs the trials of the library whose names contain `filter`. No selected trial may fail. Returns the number of trials that pass.
 fn pass(library: &Library, filter: &str) -> usize {
     let trials = grade(library, filter);
     let failed: Vec<&TrialReport> = trials.iter().filter(|trial| trial.verdict.is_bad()).collect();
@@ -134,7 +134,8 @@ fn either_interface_can_be_graded() {
     assert_eq!([verdict(""), verdict("#fortran")], [Verdict::Failed, Verdict::Passed]);
 }
 
-/// The OpenBLAS in the packages of SciPy has the first of these spellings; the OpenBLAS in those of NumPy has the second.
+/// The OpenBLAS in the packages of SciPy has the first of these spellings, and the OpenBLAS in the packages of NumPy has the
+/// second.
 #[test]
 fn names_with_a_prefix_are_told_and_taken() {
     let plain = Shape { prefix: "scipy_", ..COMMON };
@@ -226,7 +227,7 @@ fn files_that_are_no_library_are_refused() {
     let refused = |name: &str| Library::open(name).unwrap_err();
     let error = refused("blas:/no/such/file.so");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    // the message contains the reason that the loader gives
+    // the message contains the reason that the dynamic loader gives
     let message = error.to_string();
     assert!(message.contains("/no/such/file.so") && !message.ends_with("failed"), "{message}");
     let empty = compile("empty", Shape { cfg: &["empty"], ..COMMON });

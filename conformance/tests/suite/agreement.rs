@@ -1,4 +1,4 @@
-//! The plain loops must agree with themselves, and must not agree with a subject that has a fault.
+//! The subject of plain loops must agree with itself, and must not agree with a subject that has a fault.
 
 use crate::naive::Naive;
 use crate::wrong::Fault::{self, *};
@@ -9,7 +9,7 @@ use lapidary_conformance::suite::agreements;
 use lapidary_conformance::{Failure, Subject};
 use lapidary_core::Scalar;
 
-/// Each fault, the property of two subjects that catches it, and the check that fails.
+/// Each fault, the property of a pair of subjects that catches the fault, and the check that fails.
 const EXPECTED: &[(Fault, &str, &str)] = &[
     (AlwaysForward, "agreement::laswp", "agreement: laswp"),
     (TileEdge, "agreement::gemm_integers", "agreement: gemm"),
@@ -28,7 +28,7 @@ const EXPECTED: &[(Fault, &str, &str)] = &[
     (SolvesUntransposed, "agreement::solve", "agreement: solve"),
 ];
 
-/// Faults that the bounds allow: the property holds although the subject has the fault.
+/// Each fault that the bounds allow, with a property of a pair of subjects that holds although one subject has the fault.
 const ALLOWED: &[(Fault, &str)] = &[
     (LastPlaceOfX, "agreement::trsm_substitution"),
     (LastPlaceOfU, "agreement::getrf_random"),
@@ -39,7 +39,7 @@ fn compare<R: Subject, S: Subject, T: Scalar>(one: &R, other: &S, closeness: Clo
     outcome(&Pair { one, other, closeness }, find(&agreements::<R, S, T>(), name), &scope(300))
 }
 
-/// Each fault must be caught, whether the first or the second subject has it.
+/// Tests that each fault is caught, whether the first or the second subject has it.
 fn caught<T: Scalar>() {
     for &(fault, name, expected) in EXPECTED {
         let (bounds, wrong) = (Closeness::Bounds, Wrong(fault));

@@ -1,5 +1,5 @@
-//! Tests with devices and products that have one deliberate fault each. A quick run must catch each fault by the property
-//! that is meant for it.
+//! Tests with devices and products that have one deliberate fault each. In a quick run, each fault must be caught by the property
+//! that the tables below name.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{OnDevice, Scope, Subject};
 use lapidary_core::Scalar;
 
-/// Each fault of a device, a property that catches it, and the check that fails.
+/// Each fault of a device, a property that catches the fault, and the check that fails.
 pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (StaleLocalMemory, "program::products", "program: gemm"),
     (StaleLocalMemory, "gemm::integers_are_exact", "gemm: exact integers"),
@@ -43,13 +43,13 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (SolvesBatchUntransposed, "program::batched_systems", "program: getrs_batched"),
 ];
 
-/// Faults of devices that only double precision shows.
+/// Each fault of a device that shows only in double precision, with its property and its check.
 pub const DEVICES_IN_DOUBLE: &[(DeviceFault, &str, &str)] = &[
     (RoundsTransfers, "transfer::round_trip", "transfer: elements"),
     (SharesStaging, "ordering::threads_at_once", "ordering: values"),
 ];
 
-/// Each fault of products, a property that catches it, and the check that fails.
+/// Each fault of products, a property that catches the fault, and the check that fails.
 pub const WAYS: &[(Way, &str, &str)] = &[
     (StrassenLike, "gemm::no_fast_products", "gemm: componentwise"),
     (RightBelow512, "gemm::error_growth", "gemm: componentwise"),
@@ -60,20 +60,20 @@ pub const WAYS: &[(Way, &str, &str)] = &[
     (KeepsNan, "memory::stale_nan_does_not_leak", "gemm: class"),
 ];
 
-/// Faults of products that show only in large matrices. In single precision the rounded checksum allows the error, so that
-/// the exact checksum must catch it.
+/// Each fault of products that shows only in large matrices. In single precision, rounding errors hide such a fault from the
+/// rounded checksum, so that the exact checksum must catch it.
 pub const LARGE_WAYS: &[(Way, &str, &str)] = &[(StaleColumnBeyond256, "gemm::large", "gemm: exact checksum")];
 
-/// Faults of products that only double precision shows.
+/// Each fault of products that shows only in double precision, with its property and its check.
 pub const WAYS_IN_DOUBLE: &[(Way, &str, &str)] = &[(SumsInSinglePrecision, "gemm::random", "gemm: componentwise")];
 
-/// Each fault of blocked factorisations, a property that catches it, and the check that fails.
+/// Each fault of blocked factorisations, a property that catches the fault, and the check that fails.
 pub const SLIPS: &[(LuFault, &str, &str)] = &[(InfoOfLastPanel, "solve::singular_is_no_error", "getrf: info")];
 
-/// Faults of factorisations that show only in large matrices.
+/// Each fault of factorisations that shows only in large matrices, with its property and its check.
 pub const LARGE_SLIPS: &[(LuFault, &str, &str)] = &[(LastPlaceBeyond256, "getrf::large", "getrf: exact factors")];
 
-/// A quick run with one size of large matrices.
+/// The scope of a quick run with one order of large matrices.
 fn large(size: usize) -> Scope {
     Scope { large: vec![size], ..Scope::quick(1) }
 }
@@ -131,7 +131,7 @@ fn faults_of_large_calls_are_caught() {
     }
 }
 
-/// The device that is the basis of the faulty devices must have every property.
+/// The CPU device from which the faulty devices are made must itself have every property.
 #[test]
 fn the_device_itself_has_every_property() {
     let subject = OnDevice(CpuDevice::new(0, Some(1 << 30)));
@@ -140,7 +140,7 @@ fn the_device_itself_has_every_property() {
     }
 }
 
-/// Strassen's algorithm has small errors in norm, so that only the componentwise bound catches it.
+/// Strassen's algorithm has small errors in norm, so that only the componentwise bound 1 catches it.
 #[test]
 fn a_norm_does_not_tell_strassen_from_others() {
     let list = properties_in::<Subtle, f64>();
@@ -149,7 +149,7 @@ fn a_norm_does_not_tell_strassen_from_others() {
     }
 }
 
-/// Each fault with the properties that catch it.
+/// Each fault, with all properties that catch it.
 fn table() -> BTreeMap<String, Vec<&'static str>> {
     let mut table: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let devices = DEVICES.iter().chain(DEVICES_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
@@ -165,7 +165,7 @@ fn table() -> BTreeMap<String, Vec<&'static str>> {
     table
 }
 
-/// Each property must catch a fault, since a property that never fails shows nothing.
+/// For each property there must be a fault that the property catches, since a property that never fails shows nothing.
 #[test]
 fn every_property_has_a_fault_that_it_catches() {
     let caught: Vec<&str> = table().into_values().flatten().collect();

@@ -1,4 +1,5 @@
-//! `docs/conformance.md` must name, for each bound and each edge case of `docs/numerics.md`, the properties that test it.
+//! `docs/conformance.md` must name, for each bound and each edge case of `docs/numerics.md`, the properties that test this bound or
+//! edge case.
 
 use crate::naive::Naive;
 use lapidary_conformance::suite::{agreements, properties_in};
@@ -6,7 +7,7 @@ use lapidary_conformance::suite::{agreements, properties_in};
 const PAGE: &str = include_str!("../../../docs/conformance.md");
 const NUMERICS: &str = include_str!("../../../docs/numerics.md");
 
-/// The rows of the table: a bound or an edge case, and the properties that test it.
+/// The rows of the table in `docs/conformance.md`: a bound or an edge case, and the properties that test it.
 fn rows() -> Vec<(&'static str, Vec<&'static str>)> {
     let rows = PAGE.lines().skip_while(|line| !line.contains("checked by conformance/tests/suite/documents")).skip(3);
     let cells = rows.take_while(|row| row.starts_with('|')).map(|row| row.trim_matches('|').split_once('|').expect("two columns"));

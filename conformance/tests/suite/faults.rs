@@ -1,4 +1,5 @@
-//! Each deliberate fault must be caught by the property that is meant for it. The test shows that the properties can fail.
+//! Each deliberate fault must be caught by the property that is meant for it. The tests of this file show that the properties can
+//! fail.
 
 use crate::naive::Naive;
 use crate::wrong::Fault::{self, *};
@@ -8,8 +9,8 @@ use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{Failure, Flushing, Subject, flushes};
 use lapidary_core::Scalar;
 
-/// Each fault, a property that catches it, and the check that fails. If the check depends on the cases, the names of the
-/// possible checks are joined by "or".
+/// Each fault, a property that catches the fault, and the check that fails. If different cases fail in different checks, the names
+/// of these checks are joined by "or".
 pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (LowPrecision, "gemm::precision", "gemm: precision"),
     (LowPrecision, "gemm::random", "gemm: componentwise"),
@@ -84,8 +85,8 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (LastPlaceOfU, "getrf::exact_factors", "getrf: exact factors"),
     (LastPlaceOfU, "getrf::permuted_identity", "getrf: exact factors"),
     (LastPlaceOfU, "getrf::singular_completes", "getrf: exact factors"),
-    // "getrf: growth" has no fault of its own. The check looks at Wilkinson's matrix after "getrf: exact factors" has
-    // passed, when the factors equal those of the oracle. So "getrf: growth" tests the oracle. An error of a subject in
+    // No fault in this list fails the check "getrf: growth". The check examines Wilkinson's matrix only after "getrf: exact
+    // factors" has passed, when the factors equal those of the oracle, so that it tests the oracle. An error of a subject in
     // Wilkinson's matrix fails "getrf: exact factors".
     (LastPlaceOfU, "getrf::growth", "getrf: exact factors"),
     (DropsNan, "trsm::nan_propagates", "trsm: class"),
@@ -113,17 +114,17 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (SolvesUntransposed, "batched::solutions", "batched: getrs"),
 ];
 
-/// Faults that show only in large matrices.
+/// Each fault that shows only in large matrices, with its property and its check.
 pub const LARGE: &[(Fault, &str, &str)] = &[(LastOfTiesFarBelow, "getrf::ties_below_the_diagonal", "getrf: pivots")];
 
-/// Faults that only one property catches.
+/// Faults that are caught by only one property.
 const ALONE: &[Fault] = &[FixedPoint, RoughInverse, LastPlaceOfX, LastPlaceOfU, DropsNan, RoughEquation];
 
 fn verdict<T: Scalar>(subject: &(impl Subject + 'static), name: &str) -> Result<(), Failure> {
     outcome(subject, find(&properties_in::<_, T>(), name), &quick())
 }
 
-/// Whether a check is one of several that are joined by " or ".
+/// Whether `check` is one of the names in `expected`, which are joined by " or ".
 fn is_among(check: &str, expected: &str) -> bool {
     expected.split(" or ").any(|expected| expected == check)
 }
@@ -141,7 +142,7 @@ fn caught<T: Scalar>() {
 fn caught_alone<T: Scalar>() {
     for &fault in ALONE {
         let expected: Vec<&str> = EXPECTED.iter().filter(|row| row.0 == fault).map(|row| row.2).collect();
-        // the properties of large matrices call several routines
+        // the properties of the group `large` call several routines, so that they catch these faults too
         for property in properties_in::<Wrong, T>().iter().filter(|property| property.routine != "large") {
             if let Err(failure) = outcome(&Wrong(fault), property, &scope(60)) {
                 let is_expected = expected.iter().any(|expected| is_among(failure.check, expected));
@@ -167,12 +168,12 @@ fn faults_of_one_property_are_caught_by_no_other() {
     caught_alone::<f64>();
 }
 
-/// Tests a property with more cases than a quick run has, since each fault shows in few cases.
+/// Tests a property with more cases than a quick run has, since each of these faults shows in few cases.
 fn thorough<T: Scalar>(subject: &(impl Subject + 'static), name: &str) -> Result<(), Failure> {
     outcome(subject, find(&properties_in::<_, T>(), name), &scope(300))
 }
 
-/// A device may be allowed to flush subnormal numbers to zero. The suite must still find its other faults.
+/// Even if a device is allowed to flush subnormal numbers to zero, the suite must find its other faults.
 fn flushing<T: Scalar>() {
     let name = "gemm::keeps_subnormals";
     thorough::<T>(&Flushing::of(&Wrong(Flushes)), name).expect("results below the smallest normal number are zero");

@@ -1,23 +1,23 @@
-//! Factorisations with the errors of blocked algorithms, one in each subject.
+//! Subjects whose factorisation has one of the faults that are typical of blocked algorithms.
 
 use lapidary_conformance::Subject;
 use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
 use crate::naive::Naive;
 
-/// Number of columns of a panel.
+/// Number of columns in each panel of the factorisation.
 const PANEL: usize = 32;
 
 /// The fault of the factorisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LuFault {
-    /// `info` names the first zero pivot of the last panel with a zero pivot.
+    /// `info` names the first zero pivot of the last panel that has a zero pivot.
     InfoOfLastPanel,
-    /// With more than 256 columns, one element of U has an error of one unit in the last place.
+    /// If the matrix has more than 256 columns, one element of U has an error of one unit in the last place.
     LastPlaceBeyond256,
 }
 
-/// The plain loops, with a fault in the factorisation.
+/// A subject of plain loops, with a fault in the factorisation.
 pub struct FaultyLu(pub LuFault);
 
 impl Subject for FaultyLu {

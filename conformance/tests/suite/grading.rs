@@ -11,11 +11,11 @@ use crate::panics::Panics;
 use crate::wrong::{Fault, Wrong};
 use crate::{find, scope};
 
-/// The plain loops, as on a device that treats subnormal numbers as zero.
+/// A subject of plain loops that treats subnormal numbers as zero.
 struct FlushesAll;
 
 fn flush<T: Scalar>(x: T) -> T {
-    // −0 is kept, since it is no subnormal number
+    // −0 is kept, since −0 is no subnormal number
     if x != T::ZERO && x.abs().to_f64() < T::MIN_POSITIVE { T::ZERO } else { x }
 }
 
@@ -72,7 +72,8 @@ fn trials<S: Subject + 'static, T: Scalar>(subject: &S) -> Vec<TrialReport> {
     properties_in::<S, T>().iter().map(|property| grader.try_on(subject, property)).collect()
 }
 
-/// Of the trials of a flushing subject, only the three that `expectations.toml` names for flushing fail.
+/// Of the trials of a subject that flushes subnormal numbers, only three may fail: those that `expectations.toml` names for
+/// flushing.
 fn three_trials_have<T: Scalar>(verdict: Verdict) {
     let all = trials::<_, T>(&FlushesAll);
     let bad = all.iter().filter(|trial| !matches!(trial.verdict, Verdict::Passed | Verdict::Skipped));
@@ -82,7 +83,7 @@ fn three_trials_have<T: Scalar>(verdict: Verdict) {
     let grades = grades::grades(&FlushesAll, &all);
     let told = grades.iter().find(|grade| grade.name.ends_with("subnormal numbers")).unwrap();
     assert_eq!((told.verdict.as_str(), told.value.as_str()), ("flushes", "operands and results are taken for zero"));
-    // the grade for the worst figure leaves out known failures
+    // known failures do not count in the grade for the worst figure
     let worst = grades.iter().find(|grade| grade.name.ends_with("worst gemm: componentwise")).unwrap();
     let used: f64 = worst.verdict.split(' ').next().unwrap().parse().unwrap();
     assert_eq!(used <= 1.0, verdict == Verdict::Expected, "{}", worst.verdict);
@@ -131,7 +132,7 @@ fn what_panics_has_failed_and_what_does_not_apply_is_skipped() {
     assert_eq!(Identity { os: String::new(), ..panics.identity() }, Identity { name: "panics".into(), ..Identity::default() });
 }
 
-/// Tests the grades of subjects for which the right grade is known.
+/// Tests the grades of subjects whose right grades are known.
 #[test]
 fn grades_name_what_is_inside() {
     use crate::subtle::{Subtle, Way};
@@ -157,10 +158,10 @@ fn grades_name_what_is_inside() {
     assert_ne!(value(&plain), value(&blocks));
 }
 
-/// The subject of one fault, the fault that the subject has on several devices, and the number of devices that took part.
+/// A subject with a fault, the fault that it has on several devices, and the number of devices that took part in a call.
 struct Against(Wrong, Fault, Answer);
 
-/// The number of devices that took part, or the reason for which several devices cannot be opened.
+/// The number of devices that took part in a call, or the reason why several devices cannot be opened.
 type Answer = std::result::Result<Option<usize>, &'static str>;
 
 impl Subject for Against {
@@ -194,7 +195,7 @@ fn one_device_and_several_are_compared_routine_by_routine() {
         assert_eq!(verdicts(LastPlaceOfU), told(["same bits", "same bits", "other bits"]));
         assert_eq!(verdicts(RoundsBeta), told(["too far apart", "same bits", "same bits"]));
     }
-    // if one device ran all tasks, the calls say nothing about several devices unless the result is wrong
+    // if one device ran all tasks, the calls show nothing about several devices, unless a result is wrong
     assert_eq!(verdicts(LastPlaceOfU, Ok(Some(1))), told(["not measured"; 3]));
     assert_eq!(verdicts(RoundsBeta, Ok(Some(1))), told(["too far apart", "not measured", "not measured"]));
     assert!(compared(AlwaysForward, Ok(Some(2)))[0].2.ends_with("2 devices had a part"));
@@ -207,7 +208,7 @@ fn one_device_and_several_are_compared_routine_by_routine() {
     assert_eq!(grades.iter().filter(|grade| grade.name.contains("one device and several")).count(), 3);
 }
 
-/// The plain loops with two devices. The numbers are the memory of each device in bytes.
+/// A subject of plain loops with two devices. The numbers are the sizes of the devices' memories in bytes.
 struct WithDevices(Naive, [usize; 2]);
 
 impl Subject for WithDevices {
@@ -232,8 +233,8 @@ fn what_one_device_shows_is_not_skipped_because_another_lacks_memory() {
     }
 }
 
-/// The plain loops, except that products of nine or more rows return lack of memory. The number is the memory limit, if
-/// there is one.
+/// A subject of plain loops, except that a product with nine or more rows returns the error for lack of memory. The number is the
+/// memory limit of the subject, if it has one.
 struct Lacking(Option<usize>);
 
 impl Subject for Lacking {

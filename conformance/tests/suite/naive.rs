@@ -1,9 +1,9 @@
-//! A subject of plain loops, which follow the definitions of the routines.
+//! A subject of plain loops that follow the definitions of the routines.
 
 use lapidary_conformance::Subject;
 use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Op, Result, Scalar, Side, Trsm, Uplo};
 
-/// The subject of plain loops.
+/// The subject whose routines are plain loops.
 pub struct Naive;
 
 /// Element (i, j) of `op(A)`.
@@ -11,7 +11,7 @@ pub fn under<T: Scalar>(a: &MatRef<'_, T>, op: Op, i: usize, j: usize) -> T {
     if op.is_trans() { a.at(j, i) } else { a.at(i, j) }
 }
 
-/// Exchanges rows `i` and `p`.
+/// Exchanges rows `i` and `p` of a matrix.
 pub fn swap<T: Scalar>(a: &mut MatMut<'_, T>, i: usize, p: usize) {
     for j in 0..a.cols() {
         let (x, y) = (a.at(i, j), a.at(p, j));
@@ -35,7 +35,7 @@ fn substitute<T: Scalar>(a: &MatRef<'_, T>, op: Op, uplo: Uplo, diag: Diag, b: &
     }
 }
 
-/// `‖op(L·U)‖₁` of a square matrix from its factors.
+/// `‖op(L·U)‖₁` of a square matrix, computed from its factors L and U.
 pub fn norm_one<T: Scalar>(lu: &MatRef<'_, T>, op: Op) -> f64 {
     let n = lu.rows();
     let l = |i: usize, p: usize| if i == p { 1.0 } else { lu.at(i, p).to_f64() };

@@ -1,4 +1,4 @@
-//! Tests with a subject that panics. If the panics of the subject become errors of calls, failures name their cases.
+//! Tests with a subject that panics. If a wrapper converts the panics to errors, each failure names its case.
 
 use lapidary_conformance::cases::Pinned;
 use lapidary_conformance::report::Verdict;

@@ -1,4 +1,4 @@
-//! The plain loops must have every property.
+//! The subject of plain loops must have every property.
 
 use crate::naive::Naive;
 use crate::{outcome, scope};

@@ -1,4 +1,4 @@
-//! Subjects whose products are right in most cases, with one fault in each subject.
+//! Subjects whose products are right in most cases. Each subject has one fault.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -9,32 +9,32 @@ use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
 use crate::naive::{Naive, under};
 
-/// The fault of the product.
+/// The fault of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Products are computed by Strassen's algorithm, with seven products of blocks in place of eight. The errors are small
-    /// in norm, but not element by element.
+    /// Products are computed by Strassen's algorithm, with seven products of blocks in place of eight. The error matrix has a small
+    /// norm, but single elements have large errors.
     StrassenLike,
     /// If k exceeds 512, an index wraps and the last term is left out.
     RightBelow512,
-    /// One element has an error that grows as k². The error is within bound 1 up to k = 1024.
+    /// One element has an error that grows as k². Bound 1 allows this error up to k = 1024.
     GrowsAsSquare,
     /// If k exceeds 256, the last term is left out of the last column.
     StaleColumnBeyond256,
     /// Each term is rounded to f32. The rounded terms are summed in f64.
     SumsInSinglePrecision,
-    /// If the columns of A lie more than 2^31 elements apart, the first column is read in place of the others.
+    /// If the columns of A lie more than 2^31 elements apart, the first column is read in place of all other columns.
     WrapsOffsets,
-    /// One element has an error of one if another call runs at the same time.
+    /// One element has an error of one if another call is running at the same time.
     Crowded,
-    /// Columns of C beyond the 2^16th element are written over the first columns.
+    /// If C has more than 2^16 elements in memory, the columns after the 2^16th element are written over the first columns.
     WrapsIndices,
-    /// If the result of the previous call contained a NaN and k is no multiple of eight, the result is NaN.
+    /// If the result of the previous call contained a NaN, and k is no multiple of eight, the result of this call is NaN.
     KeepsNan,
 }
 
-/// The plain loops, with a fault in products. The flag tells whether the last result contained a NaN. The numbers count the
-/// calls that are running and all calls.
+/// A subject of plain loops, with a fault in products. The flag states whether the previous result contained a NaN. The numbers
+/// count the calls that are running and all calls.
 pub struct Subtle(pub Way, pub AtomicBool, AtomicUsize, AtomicUsize);
 
 impl Subtle {
@@ -43,14 +43,14 @@ impl Subtle {
         Subtle(way, false.into(), 0.into(), 0.into())
     }
 
-    /// Whether another call runs at the same time. The first of all calls waits until a second call begins, even on a busy
-    /// computer. Later calls do not wait.
+    /// Whether another call runs at the same time. The first call on this subject waits until a second call begins, so that calls
+    /// overlap even on a busy computer. No later call waits.
     fn is_crowded(&self) -> bool {
         if self.0 != Way::Crowded {
             return false;
         }
         let (others, before) = (self.2.fetch_add(1, SeqCst), self.3.fetch_add(1, SeqCst));
-        // with a single thread there is no second call, so that the wait ends after 30 seconds
+        // in a program with a single thread no second call begins, so that the wait ends after 30 seconds
         let until = Instant::now() + Duration::from_secs(30);
         while before == 0 && self.3.load(SeqCst) < 2 && Instant::now() < until {
             std::thread::yield_now();
@@ -153,7 +153,7 @@ impl<T: Scalar> Square<T> {
     }
 }
 
-/// One level of Strassen's algorithm (1969).
+/// One level of Strassen's algorithm (1969), with plain products of the blocks.
 fn strassen<T: Scalar>(x: &Square<T>, y: &Square<T>) -> Square<T> {
     let quarters = |a: &Square<T>| [(0, 0), (0, 1), (1, 0), (1, 1)].map(|at| a.quarter(at));
     let ([a11, a12, a21, a22], [b11, b12, b21, b22]) = (quarters(x), quarters(y));

@@ -1,4 +1,4 @@
-//! The plain loops with one deliberate fault in each subject.
+//! Subjects of plain loops, each with one deliberate fault.
 
 use lapidary_conformance::Subject;
 use lapidary_core::{
@@ -7,12 +7,12 @@ use lapidary_core::{
 
 use super::naive::{Naive, norm_one, swap, under};
 
-/// The fault of the subject.
+/// The fault of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Products are summed in a lower precision: f32 in place of f64, and TF32 in place of f32.
+    /// Products are computed in a lower precision: f32 in place of f64, and TF32 in place of f32.
     LowPrecision,
-    /// If k is one more than a tile, the last term is left out.
+    /// If k is one more than the size of a tile, the last term of each sum is left out.
     TileEdge,
     /// `β·C` is added even if `β = 0`.
     ReadsOldC,
@@ -20,27 +20,29 @@ pub enum Fault {
     ReadsUnderZeroAlpha,
     /// If `α = β = 0`, C is left unchanged.
     KeepsUnderZeroFactors,
-    /// Terms in which the element of B is zero are skipped.
+    /// Terms of a product in which the element of B is zero are skipped.
     SkipsZeros,
     /// Subnormal results become zero.
     Flushes,
-    /// The element after the last line of a result is written.
+    /// The element after the last column (of a row-major matrix: row) of a result is written.
     WritesGap,
     /// One element of a read-only operand is changed in its last bits.
     WritesA,
     /// The last row of C is left unchanged.
     DropsLastRow,
-    /// A square A is never transposed.
+    /// The transposition of A is ignored if A is square.
     IgnoresOp,
     /// β is rounded to an integer.
     RoundsBeta,
     /// A call with wrong arguments writes to its output before it returns the error.
     WritesBeforeCheck,
-    /// The opposite triangle is read and multiplied by zero, so that only a NaN or an infinity in it shows.
+    /// The triangle that trsm must not read is read and multiplied by zero, so that only a NaN or an infinity in this triangle
+    /// shows the fault.
     ReadsOppositeTriangle,
-    /// The unit diagonal is read and multiplied by zero, so that only a NaN or an infinity in it shows.
+    /// The diagonal is read and multiplied by zero although it is a unit diagonal, so that only a NaN or an infinity on it shows
+    /// the fault.
     ReadsUnitDiagonal,
-    /// The solve multiplies by reciprocals of the diagonal, of which some overflow.
+    /// The triangular solve multiplies by reciprocals of the diagonal elements, some of which overflow.
     Reciprocals,
     /// All elements of a triangular solution are rounded to the spacing of numbers near four times the largest element.
     FixedPoint,
@@ -50,21 +52,22 @@ pub enum Fault {
     LastPlaceOfX,
     /// The element after the last row exchange is written.
     WritesPastPivots,
-    /// The second largest candidate becomes the pivot.
+    /// The candidate with the second largest magnitude becomes the pivot.
     WrongPivot,
-    /// Of equal candidates the last becomes the pivot.
+    /// Of several candidates with the same magnitude, the last one becomes the pivot.
     LastOfTies,
-    /// Of equal candidates below the diagonal the last becomes the pivot.
+    /// Of several candidates with the same magnitude below the diagonal, the last one becomes the pivot.
     LastOfTiesBelow,
-    /// Of equal candidates below the diagonal whose distance is a multiple of 256 rows, the last becomes the pivot.
+    /// Of several candidates with the same magnitude below the diagonal, whose distance is a multiple of 256 rows, the last one
+    /// becomes the pivot.
     LastOfTiesFarBelow,
-    /// `info` is always zero.
+    /// `info` of getrf is always zero.
     LosesInfo,
     /// `info` names the last zero pivot and not the first.
     LastInfo,
     /// The factorisation stops at a zero pivot.
     StopsAtZero,
-    /// If n is one more than a tile, the last column is not updated.
+    /// If n is one more than the size of a tile, the last column is not updated.
     StaleColumn,
     /// The last element of U has an error of one or two units in the last place.
     LastPlaceOfU,
@@ -74,20 +77,20 @@ pub enum Fault {
     SkipsNanPivots,
     /// getrs solves `A·X = B` in place of `Aᵀ·X = B`.
     SolvesUntransposed,
-    /// The residual of one equation is five sixths of the limit that LAPACK's test routine dget02 sets for the sum over all
-    /// equations.
+    /// The residual of one equation is five sixths of the limit of LAPACK's test routine dget02, which limits the sum of the
+    /// residuals over all equations.
     RoughEquation,
     /// Row exchanges are always done in forward order.
     AlwaysForward,
     /// A call with wrong arguments returns the error kind of a failed device.
     RefusesAsFailed,
-    /// With k = 0 the routine returns at once, so that C is not scaled by β.
+    /// If k is zero, gemm returns at once, so that C is not multiplied by β.
     SkipsEmptySums,
     /// If the output has no elements, the address of its first element is written.
     WritesWhenEmpty,
-    /// Operands whose exponents exceed three tenths of the range count as infinite.
+    /// Operands whose exponents exceed three tenths of the exponent range count as infinite.
     NarrowExponents,
-    /// If the order is one more than a tile, the last unknown is doubled.
+    /// If the order of the system is one more than the size of a tile, the last unknown is doubled.
     DoublesLastUnknown,
     /// If a pivot is zero, all elements of the solution become NaN.
     ZeroPivotSpoils,
@@ -101,11 +104,11 @@ pub enum Fault {
     RepeatsInfoOfBatch,
     /// All matrices of a batch are solved with the row exchanges of the first matrix.
     RepeatsPivotsOfBatch,
-    /// Zero times an element of each matrix of a batch is added to the next matrix, which spreads NaN and infinity.
+    /// Zero times an element of each matrix of a batch is added to the next matrix, so that NaN and infinity spread.
     LeaksIntoNextOfBatch,
 }
 
-/// The plain loops with a fault.
+/// A subject of plain loops with one fault.
 pub struct Wrong(pub Fault);
 
 fn last_row<T: Scalar>(c: &MatMut<'_, T>) -> Vec<T> {
@@ -113,10 +116,12 @@ fn last_row<T: Scalar>(c: &MatMut<'_, T>) -> Vec<T> {
     (0..if c.rows() == 0 { 0 } else { c.cols() }).map(|j| c.at(last, j)).collect()
 }
 
-/// Changes the element at `index` after the address. The element may lie outside the matrix but inside its buffer.
+/// Changes the element that lies `index` elements after `address`. The changed element may lie outside the matrix, but inside the
+/// buffer of the matrix.
 fn poke<T>(address: Option<*mut T>, index: usize, change: impl Fn(T) -> T) {
     let place = address.expect("host memory").wrapping_add(index);
-    // SAFETY: the callers stay inside a buffer of the suite, which has elements after the matrix.
+    // SAFETY: the element lies in a buffer of the suite, which has elements after the matrix, and no other thread uses this buffer
+    // during the call.
     unsafe { place.write(change(place.read())) };
 }
 
@@ -273,7 +278,7 @@ impl Subject for Wrong {
     }
 }
 
-/// Batched routines that call the single routine for each matrix, with the faults of batches.
+/// Batched routines that call the single routine for each matrix, some of them with one of the faults for batches.
 mod batches {
     use lapidary_core::{GemmBatched, GetrfBatched, GetrsBatched};
 
@@ -347,7 +352,7 @@ impl Wrong {
         }
     }
 
-    /// Applies the faults of single unknowns to the unknown `x` of a triangular solve.
+    /// Applies the faults that change single unknowns to the unknown `x` of a triangular solve.
     fn unknown<T: Scalar>(&self, x: T, a: &MatRef<'_, T>, equation: usize, diag: Diag) -> T {
         let order = a.rows();
         let is_negative = |i: usize| a.at(i, i) == T::ZERO && a.at(i, i).to_f64().is_sign_negative();
@@ -359,7 +364,7 @@ impl Wrong {
         }
     }
 
-    /// Applies the faults that show beside a correct product.
+    /// Applies the faults that leave the computed product right but damage the operands or the result afterwards.
     fn damage<T: Scalar>(&self, a: &MatRef<'_, T>, c: &mut MatMut<'_, T>, kept: &[T]) {
         let (m, n) = c.shape();
         if self.is(Fault::DropsLastRow) {
@@ -373,8 +378,8 @@ impl Wrong {
         }
     }
 
-    /// Whether the fault reads element (i, j) of A although a triangular solve must not read it, or computes the reciprocal
-    /// of the element although the reciprocal is not finite.
+    /// Whether the fault makes trsm read element (i, j) of A although it must not, or multiply by the reciprocal of this element
+    /// although the reciprocal is infinite.
     fn strays<T: Scalar>(&self, a: &MatRef<'_, T>, (i, j): (usize, usize), uplo: Uplo, diag: Diag) -> bool {
         match self.0 {
             Fault::ReadsOppositeTriangle => i != j && (i < j) == (uplo == Uplo::Lower),
@@ -385,7 +390,7 @@ impl Wrong {
         }
     }
 
-    /// A number that is added to each element of a solution and then subtracted. The two operations round small elements.
+    /// A number that is first added to each element of a solution and then subtracted. The two operations round small elements.
     fn shift<T: Scalar>(&self, x: &MatMut<'_, T>) -> T {
         let elements = (0..x.rows()).flat_map(|i| (0..x.cols()).map(move |j| x.at(i, j).abs().to_f64()));
         let largest = elements.filter(|x| x.is_finite()).fold(0.0, f64::max);
@@ -401,8 +406,8 @@ impl Wrong {
         }
     }
 
-    /// Whether a candidate is preferred to an equal one that lies `distance` rows above. `is_diagonal` tells whether the
-    /// equal candidate is the diagonal element.
+    /// Whether a candidate becomes the pivot in place of an equal candidate that lies `distance` rows above. `is_diagonal` states
+    /// whether the equal candidate is the diagonal element.
     fn takes_later(&self, distance: usize, is_diagonal: bool) -> bool {
         match self.0 {
             Fault::LastOfTies => true,
@@ -448,8 +453,9 @@ fn drop_nan<T: Scalar>(a: &mut MatMut<'_, T>) {
     }
 }
 
-/// Solves with an error in the first equation: its residual is 25·ε·‖A‖₁·‖x‖₁ for each right-hand side, where dget02 allows
-/// 30·ε·‖A‖₁·‖x‖₁ for the sum over all equations. The function uses ‖P·L·U‖₁ = ‖L·U‖₁.
+/// Solves a system with an error in its first equation: the residual is 25·ε·‖A‖₁·‖x‖₁ for each right-hand side, where dget02
+/// allows 30·ε·‖A‖₁·‖x‖₁ for the sum over all equations. The function computes ‖L·U‖₁ in place of ‖A‖₁, since an exchange of rows
+/// does not change the norm.
 fn rough_equation<T: Scalar>(args: Getrs<'_, T>) -> Result<()> {
     let Getrs { op, lu, ipiv, mut b } = args.check()?.into_inner();
     let n = lu.rows();

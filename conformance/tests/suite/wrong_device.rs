@@ -1,4 +1,4 @@
-//! The device of the CPU with one deliberate fault in each subject.
+//! CPU devices, each with one deliberate fault.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,16 +9,16 @@ use lapidary_core::{
     DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Op, Operand, Pending, Result, Token, Value, Work,
 };
 
-/// The fault of the device.
+/// The fault of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceFault {
-    /// A barrier is missing: the last step along k, which is shorter, works on the tiles of an earlier step.
+    /// A barrier is missing: in the last step along k, which is shorter, the kernel works on the tiles of an earlier step.
     StaleLocalMemory,
     /// Some instructions run before a transfer that was submitted before them.
     OneCommandReordered,
     /// The token of an instruction reports that the instruction has ended before it has.
     EndsEarly,
-    /// Instructions in one queue do not wait for the tokens of instructions in another queue.
+    /// Instructions in one queue do not wait for tokens of instructions in other queues.
     IgnoresOtherQueues,
     /// A read of more than 16 rows leaves the last row of the host rectangle unchanged.
     DropsLastRowOfTransfer,
@@ -26,27 +26,27 @@ pub enum DeviceFault {
     WritesBesideTransfer,
     /// Transfers round numbers to single precision.
     RoundsTransfers,
-    /// If an allocation is refused, the device returns a small buffer in place of an error.
+    /// If the driver refuses an allocation, the device returns a small buffer in place of an error.
     SwallowsErrors,
-    /// `info` of a panel is written to another buffer, so that the caller does not see it.
+    /// `info` of a panel is written to another buffer, so that the caller does not receive it.
     LosesInfoOfPanel,
     /// LU without pivoting exchanges rows.
     AlwaysPivots,
-    /// Row indices are written to the beginning of their buffer, whatever the offset of the operand.
+    /// Row indices are written to the beginning of their buffer, even if the offset of the operand is not zero.
     IgnoresOffsetOfPivots,
-    /// The last element of a factored panel, or of an inverse, is NaN.
+    /// The last element of a factored panel, or of an inverse, becomes NaN.
     EndsInNan,
-    /// Transfers replace every NaN by the standard one.
+    /// Transfers replace every NaN by the standard NaN.
     CanonicalisesNan,
-    /// All threads share one buffer for the data that they read.
+    /// All threads share one staging buffer for reads.
     SharesStaging,
     /// With `β = 0` a product reads the old elements of its result.
     ReadsNewMemory,
     /// Transfers round integers to single precision.
     RoundsIndices,
-    /// The last column is not copied.
+    /// A copy leaves out the last column.
     CopiesTooLittle,
-    /// Columns of a product beyond the 2^16th element of its buffer are written to the beginning of the buffer.
+    /// Columns of a product that lie beyond the 2^16th element of its buffer are written to the beginning of the buffer.
     WrapsInBuffer,
     /// The last matrix of a batch is left unchanged.
     LeavesLastOfBatch,
@@ -54,7 +54,7 @@ pub enum DeviceFault {
     SolvesBatchUntransposed,
 }
 
-/// The device of the CPU with a fault.
+/// A CPU device with one fault.
 #[derive(Debug)]
 pub struct WrongDevice {
     inner: CpuDevice,
@@ -62,13 +62,13 @@ pub struct WrongDevice {
     fault: DeviceFault,
     deferred: Arc<Deferred>,
     writes: AtomicUsize,
-    /// A transfer that the next instruction on its buffer must not see: the address of the buffer, and its old contents.
+    /// The address of a buffer, and its contents before a transfer that the next instruction on this buffer must not see.
     late: Mutex<Option<(usize, Vec<i32>)>>,
     staging: Mutex<Vec<f64>>,
 }
 
 impl WrongDevice {
-    /// Creates a device that has its own memory.
+    /// Creates a device that has its own memory and the given fault.
     pub fn new(fault: DeviceFault) -> Self {
         let inner = CpuDevice::new(0, Some(1 << 30));
         let queues = if fault == DeviceFault::IgnoresOtherQueues { 2 } else { 1 };
@@ -94,18 +94,18 @@ fn address(buffer: &DeviceBuffer) -> usize {
     std::ptr::from_ref(buffer).addr()
 }
 
-/// The rectangle of a column of 32-bit words.
+/// A column of 32-bit words as a host rectangle.
 fn words(data: &mut [i32]) -> HostRect {
     let rows = data.len();
     HostRect::packed(data, rows)
 }
 
-/// Replaces a NaN by the standard NaN.
+/// Replaces a number that is NaN by the standard NaN.
 ///
 /// # Safety
-/// The element may be written, and its type must be `dtype`.
+/// `element` must point to a number of the type `dtype` in memory that may be read and written.
 unsafe fn canonicalise(dtype: DType, element: *mut u8) {
-    // SAFETY: the caller guarantees that the element may be written and has the type `dtype`.
+    // SAFETY: the caller guarantees that `element` points to a number of the type `dtype` that may be read and written.
     unsafe {
         match dtype {
             DType::F32 if element.cast::<f32>().read().is_nan() => element.cast::<f32>().write(f32::NAN),
@@ -133,7 +133,8 @@ impl Device for WrongDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the caller guarantees the contract of `Device::write`; a buffer holds at least as many bytes as are written.
+        // SAFETY: the caller guarantees the contract of `Device::write`. The extra read of the buffer `to` takes as many bytes as
+        // the write, so that it stays inside the buffer.
         unsafe {
             if self.is(DeviceFault::OneCommandReordered) && self.writes.fetch_add(1, Ordering::Relaxed) % 5 == 4 {
                 let mut before = vec![0; from.rows * from.cols * from.dtype.size() / 4];
@@ -148,7 +149,8 @@ impl Device for WrongDevice {
         let HostRect { rows, cols, row_stride, col_stride, origin, dtype } = to;
         let size = dtype.size();
         let at = |i: usize, j: usize| origin.wrapping_add((i * row_stride + j * col_stride) * size);
-        // SAFETY: the caller guarantees the contract of `Device::read`; the memory of the suite has elements after the rectangle.
+        // SAFETY: the caller guarantees the contract of `Device::read`. The element after the rectangle, which one fault writes,
+        // lies in the buffer of the suite that contains the rectangle.
         unsafe {
             let element = |at: *mut u8| std::slice::from_raw_parts_mut(at, size);
             let last: Vec<Vec<u8>> = (0..cols).map(|j| element(at(rows - 1, j)).to_vec()).collect();
@@ -175,7 +177,7 @@ impl Device for WrongDevice {
                         canonicalise(dtype, at(i, j));
                     }
                 }
-                // the read above returned old data
+                // the read above has returned the data from before the deferred instructions
                 DeviceFault::EndsEarly => self.deferred.run()?,
                 DeviceFault::SharesStaging if dtype == DType::F64 && row_stride == 1 => self.through_staging(to),
                 _ => {}
@@ -188,20 +190,23 @@ impl Device for WrongDevice {
         match (self.fault, work) {
             (DeviceFault::EndsEarly, Work::Run { instruction, .. }) => {
                 self.deferred.run()?;
-                // SAFETY: before the suite frees the operands it reads them, which runs the instruction.
+                // SAFETY: the caller guarantees that the operands are valid until the instruction ends. The suite reads each result
+                // before it frees the operands, and a read runs the deferred instructions.
                 unsafe { self.deferred.add(instruction) };
                 Ok(Token::DONE)
             }
             (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, queue: 0 }) => {
-                // SAFETY: before the suite frees the operands it waits for the token, which runs the instruction.
+                // SAFETY: the caller guarantees that the operands are valid until the token reports the end of the instruction. The
+                // suite waits for the token, which runs the instruction, before it frees the operands.
                 unsafe { self.deferred.add(instruction) };
                 Ok(Token::new(Waited(Arc::clone(&self.deferred))))
             }
-            // SAFETY: the caller guarantees the contract of `Device::submit`.
+            // SAFETY: the contract of `Device::submit`, which the caller guarantees, includes that of `Device::launch`.
             (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, .. }) => unsafe {
                 self.launch(instruction).map(|()| Token::DONE)
             },
-            // SAFETY: the caller guarantees the contract of `Device::submit`.
+            // SAFETY: the caller guarantees the contract of `Device::submit`, and the commands in `after` have ended before this
+            // command begins.
             _ => unsafe {
                 after.iter().try_for_each(|token| token.wait())?;
                 match work {
@@ -280,7 +285,7 @@ impl Device for WrongDevice {
     }
 }
 
-/// Instructions that run later.
+/// Instructions that the device has accepted and runs later.
 #[derive(Debug)]
 struct Deferred {
     device: CpuDevice,
@@ -289,21 +294,23 @@ struct Deferred {
 
 impl Deferred {
     /// # Safety
-    /// The operands must stay valid until the instruction has run.
+    /// The operands of the instruction must stay valid until the instruction has run, and no other command may conflict with it.
     unsafe fn add(&self, instruction: &Instruction<Operand<'_>>) {
-        // SAFETY: only lifetimes change; the operands live as long as the caller promises.
+        // SAFETY: `transmute` changes only the lifetime of the operands. The caller guarantees that the operands stay valid until
+        // the instruction has run.
         let owned = unsafe { std::mem::transmute::<Instruction<Operand<'_>>, Instruction<Operand<'static>>>(*instruction) };
         self.work.lock().unwrap_or_else(PoisonError::into_inner).push(owned);
     }
 
     fn run(&self) -> Result<()> {
         let work = std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: the callers of `add` promised that the operands are valid.
+        // SAFETY: each caller of `add` guaranteed that the operands of its instruction are valid until now and that no other
+        // command conflicts with the instruction.
         work.iter().try_for_each(|instruction| unsafe { self.device.launch(instruction) })
     }
 }
 
-/// The token of deferred instructions, which run when a thread polls the token or waits for it.
+/// The token of deferred instructions. The instructions run when a thread polls the token or waits for it.
 #[derive(Debug)]
 struct Waited(Arc<Deferred>);
 
@@ -317,11 +324,11 @@ impl Pending for Waited {
 }
 
 impl WrongDevice {
-    /// Runs an instruction on the contents that a buffer had before the last transfer. Afterwards the buffer contains the
-    /// transferred data, as if the transfer came after the instruction.
+    /// Runs an instruction on the contents that a buffer had before the last transfer to it. Afterwards the buffer contains the
+    /// transferred data, as if the transfer had followed the instruction.
     ///
     /// # Safety
-    /// The contract of `Device::launch`.
+    /// The caller must guarantee the contract of `Device::launch`.
     unsafe fn before_its_transfer(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut touched = None;
@@ -330,7 +337,8 @@ impl WrongDevice {
                 touched = touched.or((address(buffer) == *at).then_some(buffer));
             }
         });
-        // SAFETY: the caller guarantees the contract of `Device::launch`; the buffer is as large as the data that was read from it.
+        // SAFETY: the caller guarantees the contract of `Device::launch` for the instruction. The arrays `written` and `before`
+        // belong to this function and are as large as the transfer to the buffer was.
         unsafe {
             let (Some(buffer), Some((_, mut before))) = (touched, late) else { return self.inner.launch(instruction) };
             let mut written = vec![0; before.len()];
@@ -341,20 +349,20 @@ impl WrongDevice {
         }
     }
 
-    /// Copies the rectangle into memory that all threads share, and back.
+    /// Copies the elements of the rectangle into a staging buffer that all threads share, and then copies the staging buffer back.
     ///
     /// # Safety
-    /// The rectangle must consist of `f64` and may be written.
+    /// The rectangle must consist of `f64` numbers that may be read and written.
     unsafe fn through_staging(&self, to: HostRect) {
         let places: Vec<(usize, usize)> = (0..to.cols).flat_map(|j| (0..to.rows).map(move |i| (i, j))).collect();
         let at = |&(i, j): &(usize, usize)| to.origin.cast::<f64>().wrapping_add(i + j * to.col_stride);
-        // SAFETY: the caller guarantees that the rectangle consists of `f64`.
+        // SAFETY: the caller guarantees that the rectangle consists of `f64` numbers that may be read.
         let data = places.iter().map(|place| unsafe { at(place).read() }).collect();
         *self.staging.lock().unwrap_or_else(PoisonError::into_inner) = data;
         std::thread::sleep(std::time::Duration::from_micros(200));
         let staged = self.staging.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (place, &x) in places.iter().zip(&staged) {
-            // SAFETY: the caller guarantees that the rectangle may be written.
+            // SAFETY: the caller guarantees that the rectangle may be written and that no other thread uses it.
             unsafe { at(place).write(x) };
         }
     }

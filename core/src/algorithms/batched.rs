@@ -1,7 +1,7 @@
-//! Batches of small problems. Each task computes several consecutive matrices of a batch.
+//! Plans for batches of small problems. Each task of a plan computes several consecutive matrices of the batch.
 //!
-//! The matrices of an operand lie side by side in one column-major matrix. The part of an operand that a task accesses is
-//! therefore a rectangle.
+//! The matrices of an operand lie side by side in one large column-major matrix. The part of an operand that a task accesses is
+//! therefore a rectangle of the large matrix.
 
 use crate::algorithms::{gemm, getrf, getrs};
 use crate::args::{Checked, GemmBatched, GetrfBatched, GetrsBatched};
@@ -15,12 +15,12 @@ use crate::scalar::{DType, Scalar};
 /// Names of the routines for batches.
 pub(crate) const OPERATIONS: [&str; 3] = ["gemm_batched", "getrf_batched", "getrs_batched"];
 
-/// A batch of problems in normal form.
+/// A batch of equal small problems in normal form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
     /// Number of matrices in the batch.
     pub count: usize,
-    /// The problem that is solved for each matrix.
+    /// The small problem that is solved for each matrix of the batch.
     pub each: Each,
 }
 
@@ -55,7 +55,7 @@ pub struct Solve {
     pub dtype: DType,
 }
 
-/// How a task accesses its part of an operand.
+/// How a task accesses its part of an operand of the batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OperandUse {
     Read,
@@ -63,7 +63,7 @@ enum OperandUse {
     Overwrite,
 }
 
-/// An operand of a batch: its name, the shape of the part that belongs to one matrix, and how a task accesses the operand.
+/// An operand of a batch: its name, the shape of one of its matrices or index vectors, and how a task accesses the operand.
 struct Operand {
     name: &'static str,
     shape: Shape,
@@ -76,11 +76,11 @@ enum Shape {
     Indices(usize),
 }
 
-/// Number of tasks for each device. With several tasks per device, slow devices take fewer tasks than fast ones.
+/// Number of tasks of a plan for each device. With several tasks per device, slow devices can run fewer tasks than fast devices.
 const TASKS: usize = 4;
 
-/// Minimum number of bytes of a task on devices that copy. The transfer of so many bytes takes a hundred times as long as a
-/// launch.
+/// Minimum number of bytes of the operands of a task on devices that copy. The transfer of `TASK_BYTES` bytes takes about a
+/// hundred times as long as a kernel launch.
 const TASK_BYTES: usize = 4 << 20;
 
 impl Problem {
@@ -116,7 +116,7 @@ impl Problem {
         }
     }
 
-    /// Whether the call changes no element of any matrix.
+    /// Whether the problem changes no element of any matrix, so that there is nothing to compute.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let is_empty = match self.each {
@@ -128,7 +128,7 @@ impl Problem {
         is_empty || self.count == 0
     }
 
-    /// The instruction that computes `count` matrices of the batch.
+    /// The instruction that solves the problem for `count` matrices of the batch, with the operands `operands`.
     #[must_use]
     pub fn instruction<O: Copy>(&self, count: usize, operands: &[O]) -> Instruction<O> {
         match (self.each, operands) {
@@ -158,7 +158,7 @@ impl Problem {
         self.instruction(self.count, &tiles).flops()
     }
 
-    /// Number of operands of the instruction.
+    /// Number of operands of the instruction that solves the problem.
     #[must_use]
     pub fn operand_count(&self) -> usize {
         self.operands().len()
@@ -195,12 +195,12 @@ impl Problem {
         }
     }
 
-    /// Whether a task does not use `operand`, because the operand is A or B of a product that only scales C.
+    /// Whether no task uses the operand `operand`, because it is A or B of a product that only multiplies C by β.
     fn is_skipped(&self, operand: &Operand) -> bool {
         matches!(self.each, Each::Gemm(p) if p.scales_only()) && operand.used == OperandUse::Read
     }
 
-    /// Number of matrices that one task computes.
+    /// Number of matrices of the batch that one task computes.
     fn matrices_of_task(&self, devices: &Resources) -> usize {
         if devices.resident {
             return self.count.max(1);
@@ -212,11 +212,12 @@ impl Problem {
             Shape::Indices(count) => count.saturating_mul(DType::I32.size()),
         };
         let bytes = self.operands().into_iter().map(bytes).fold(0, usize::saturating_add).max(1);
-        // a device works on two tasks at a time, and the memory of a register may be twice as large as the register
+        // a device works on two tasks at a time, and the device memory that a register occupies may be twice as large as the
+        // register
         shared.max(TASK_BYTES / bytes).min(limit / bytes / 4).clamp(1, self.count.max(1))
     }
 
-    /// Computes the number of commands of the plan without making the plan.
+    /// Computes the number of commands of the plan that [`Problem::plan`] would make for `devices`.
     #[must_use]
     pub fn commands(&self, devices: &Resources) -> usize {
         let of_operand = |operand: Operand| match operand.used {
@@ -228,7 +229,7 @@ impl Problem {
         self.count.div_ceil(self.matrices_of_task(devices)).saturating_mul(of_task)
     }
 
-    /// The plan of the batch. Each task loads its part of each operand, runs one instruction, and stores the results.
+    /// The plan of the batch. Each task of the plan loads a part of each operand, runs one instruction, and stores the results.
     #[must_use]
     pub fn plan(&self, devices: &Resources) -> Plan {
         let (mut plan, operands) = (Plan::new(self.operation(), self.dtype()), self.operands());
@@ -261,7 +262,7 @@ impl Problem {
         plan
     }
 
-    /// The rectangle of the result that consists of the matrices `begin .. begin + count`.
+    /// The rectangle that the matrices `begin .. begin + count` of the result occupy.
     fn result(&self, begin: usize, count: usize) -> Region {
         let (rows, cols) = match self.each {
             Each::Gemm(p) => (p.m, p.n),
@@ -273,33 +274,34 @@ impl Problem {
     }
 }
 
-/// A batch of a call in two forms: as one problem, and as a problem for each matrix.
+/// A call on batches in two forms: as one problem of the whole batch, and as a separate problem of each matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Normal<const MATRICES: usize> {
-    /// The problem of the whole batch, for operands whose matrices lie side by side.
+    /// The problem of the whole batch. The problem of the whole batch is used if the matrices of every operand lie side by side.
     pub problem: Problem,
     /// The memory of the operands of `problem`.
     pub memory: [RawBatch; MATRICES],
-    /// The problem of one matrix, for operands whose matrices lie anywhere.
+    /// The problem of one matrix. The problem of one matrix is used if the matrices of an operand do not lie side by side.
     pub each: super::Problem,
-    /// The memory of the operands of `each`. The matrices are column-major, except if the routine accepts row-major matrices.
+    /// The memory of the operands of `each`. The operands of `each` are column-major, except that the LU factorisation also
+    /// accepts row-major matrices.
     pub memory_of_each: [RawBatch; MATRICES],
 }
 
-/// The normal form of a call of batched products, with the memory of A, B and C.
+/// The two forms of a call of batched products, with the memory of A, B and C.
 #[must_use]
 pub fn gemm<T: Scalar>(args: &Checked<GemmBatched<'_, T>>) -> Normal<3> {
     let (a, b, c) = (args.a.raw(), args.b.raw(), args.c.raw());
     let given = gemm::GemmFlags { op_a: args.op_a, op_b: args.op_b, alpha: args.alpha.into(), beta: args.beta.into() };
     let (each, [a_first, b_first, c_first]) = given.normalise([a.first, b.first, c.first]);
-    // with a row-major C the factors A and B are exchanged
+    // if C is row-major, the normal form exchanges A and B
     let [a, b] = if c.first.layout == Layout::RowMajor { [b, a] } else { [a, b] };
     let memory = [RawBatch { first: a_first, ..a }, RawBatch { first: b_first, ..b }, RawBatch { first: c_first, ..c }];
     let problem = Problem { count: c.count, each: Each::Gemm(each) };
     Normal { problem, memory, each: super::Problem::Gemm(each), memory_of_each: memory }
 }
 
-/// The problem of a call of batched factorisations, with the memory of A.
+/// The two forms of a call of batched LU factorisations, with the memory of A.
 #[must_use]
 pub fn getrf<T: Scalar>(args: &Checked<GetrfBatched<'_, T>>) -> Normal<1> {
     let ((m, n), a) = (args.a.shape(), args.a.raw());
@@ -308,7 +310,7 @@ pub fn getrf<T: Scalar>(args: &Checked<GetrfBatched<'_, T>>) -> Normal<1> {
     Normal { problem, memory: [a], each: super::Problem::Getrf { problem: each, nb: None }, memory_of_each: [a] }
 }
 
-/// The problem of a call of batched solves, with the memory of the factors and of B.
+/// The two forms of a call of batched solves, with the memory of the LU factors and of B.
 #[must_use]
 pub fn getrs<T: Scalar>(args: &Checked<GetrsBatched<'_, T>>) -> Normal<2> {
     let ((n, nrhs), lu, b) = (args.b.shape(), args.lu.raw(), args.b.raw());

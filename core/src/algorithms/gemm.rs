@@ -17,19 +17,20 @@ pub struct Problem {
     pub m: usize,
     /// Number of columns of C.
     pub n: usize,
-    /// Inner extent of the product.
+    /// Inner extent of the product: the number of columns of `op(A)`.
     pub k: usize,
-    /// The factor α of the product.
+    /// The scalar α of the product.
     pub alpha: Value,
     /// The operation that is applied to A.
     pub op_a: Op,
     /// The operation that is applied to B.
     pub op_b: Op,
-    /// The factor β of the old C.
+    /// The scalar β, by which the old C is multiplied.
     pub beta: Value,
 }
 
-/// Converts a factor to a column-major matrix: the memory of a row-major matrix holds the column-major transpose of that matrix.
+/// Converts an operand and its operation to an equivalent column-major operand and operation. The memory of a row-major matrix
+/// holds the transpose of this matrix in column-major order.
 #[inline]
 pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
     match raw.layout {
@@ -38,7 +39,7 @@ pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
     }
 }
 
-/// The normal form of a call, with the memory of A, B and C.
+/// The normal form of a product, with the memory of A, B and C.
 #[inline]
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem, [RawMat; 3]) {
@@ -46,7 +47,7 @@ pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem, [RawMat; 3
     given.normalise([args.a.raw(), args.b.raw(), args.c.raw()])
 }
 
-/// The operations and the factors α and β of a call.
+/// The operations `op(A)` and `op(B)` and the scalars α and β of a product.
 pub(crate) struct GemmFlags {
     pub op_a: Op,
     pub op_b: Op,
@@ -55,7 +56,8 @@ pub(crate) struct GemmFlags {
 }
 
 impl GemmFlags {
-    /// The normal form of a call on A, B and C. If C is row-major, the factors A and B are exchanged.
+    /// The normal form of a product with the operands A, B and C. If C is row-major, `normalise` exchanges A and B, because it
+    /// computes `Cᵀ = op(B)ᵀ·op(A)ᵀ`.
     #[inline]
     pub fn normalise(self, [a, b, mut c]: [RawMat; 3]) -> (Problem, [RawMat; 3]) {
         let (mut left, mut right) = ((self.op_a, a), (self.op_b, b));
@@ -76,14 +78,15 @@ impl Problem {
         self.alpha.dtype()
     }
 
-    /// Whether C keeps its values, as in the quick return of the reference BLAS.
+    /// Whether the product leaves C unchanged, so that there is nothing to compute. Netlib's BLAS returns at once if m or n is 0,
+    /// or if β is 1 and k or α is 0.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.m == 0 || self.n == 0 || (self.scales_only() && self.beta.is_one())
     }
 
-    /// Whether the product only scales C, because k or α is zero. A product with k = 0 or α = 0 does not read A and B.
+    /// Whether the product only multiplies C by β, because k or α is zero. A product with k = 0 or α = 0 does not read A and B.
     #[inline]
     #[must_use]
     pub fn scales_only(&self) -> bool {
@@ -102,7 +105,7 @@ impl Problem {
     }
 }
 
-/// The plan of a product, with the block sizes `mc`, `nc` and `kc`.
+/// The plan of a product. Uses the block sizes `mc`, `nc` and `kc`.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Gemm.name(), p.dtype());
@@ -122,17 +125,17 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// Computes the number of commands of [`plan`] without making the plan.
+/// Computes the number of commands of the plan that [`plan`] would make.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let tiles = block_count(p.m, blocking.mc).saturating_mul(block_count(p.n, blocking.nc));
-    // each tile of C is stored, and is loaded unless β is zero
+    // each tile of C has an `ST` command, and also an `LD` command unless β is zero
     let of_c = if p.beta.is_zero() { 1 } else { 2 };
     let of_sum = if p.scales_only() { 1 } else { block_count(p.k, blocking.kc).saturating_mul(3) };
     tiles.saturating_mul(of_sum.saturating_add(of_c))
 }
 
-/// Adds the commands for one tile of C: the sum over k. The first term of the sum includes β times the old C.
+/// Adds the commands that compute one tile of C as a sum over k. The instruction for the first term also adds β times the old C.
 fn accumulate(plan: &mut Plan, p: &Problem, kc: usize, [a, b]: [MatrixId; 2], c: Region, cij: Tile) {
     if p.scales_only() {
         plan.exec(Instruction::Scale { beta: p.beta, c: cij });

@@ -1,13 +1,13 @@
-//! The LU factorisation `A = P·L·U` in place: right-looking, with lookahead.
+//! The LU factorisation `A = P·L·U` in place. The algorithm is right-looking, with lookahead.
 //!
-//! The matrix at step k, without the finished rows above it:
+//! The part of the matrix that step k works on, below the finished rows:
 //! ```text
 //!   A11 | A12      panel A11, A21: P·L·U of a tall panel
 //!   A21 | A22      A12 ← L11⁻¹·P⁻¹·A12,  A22 ← A22 − L21·U12
 //! ```
-//! The task that updates the columns of the next panel also factors that panel. In the plan, the task of the next panel precedes
-//! the other updates of the step, so that panel k+1 overlaps update k. Exchanges of rows to the left of a panel take place at the
-//! end of the plan, when one task for each block of columns applies all later pivots.
+//! The task that updates the columns of the next panel also factors the next panel. In the plan, the task of panel k+1 precedes
+//! the other update tasks of step k, so that the factorisation of panel k+1 overlaps the updates of step k. The rows to the left
+//! of the panels are exchanged at the end of the plan: for each panel, one task applies the pivots of all panels to its right.
 
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
-/// A factorisation in normal form. The matrix A may be row-major, because flags cannot express the factorisation of a transposed
-/// matrix. The registers hold a column-major copy of A.
+/// A factorisation in normal form. The matrix A may be row-major, because the instruction has no flag for the factorisation of a
+/// transposed matrix. If A is row-major, the registers hold column-major copies of the tiles of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Number of rows of A.
@@ -66,7 +66,8 @@ struct Matrices {
     info: MatrixId,
 }
 
-/// The plan of a factorisation, with the block sizes `nb` (width of a panel), `nc` (width of a strip of the update) and `share`.
+/// The plan of a factorisation. Uses the block sizes `nb` (width of a panel), `nc` (width of a strip of the update) and `share`
+/// (maximum number of tasks of an update).
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Getrf.name(), p.dtype);
@@ -94,18 +95,18 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// The columns of the panel after panel `k`. The range is empty if panel `k` is the last panel.
+/// The columns of the panel after panel `k`, or an empty range if panel `k` is the last panel.
 fn next_panel(panels: &[Range<usize>], k: usize) -> Range<usize> {
     panels.get(k + 1).cloned().unwrap_or(panels[k].end..panels[k].end)
 }
 
-/// Number of strips that one task updates, out of `strips` strips.
+/// Number of strips that one task updates, if the trailing matrix has `strips` strips.
 fn strips_of_task(strips: usize, blocking: &Blocking) -> usize {
     strips.div_ceil(blocking.share).max(1)
 }
 
-/// Computes the number of commands of [`plan`] without making the plan. For more than a million panels the result is a lower
-/// bound.
+/// Computes the number of commands of the plan that [`plan`] would make. For more than a million panels, `commands` returns a
+/// lower bound of the number of commands.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let count = block_count(p.order(), blocking.nb);
@@ -113,7 +114,8 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
         return count;
     }
     let panels = partition(p.order(), blocking.nb);
-    // the factorisation of a panel loads info, runs an instruction, sets a mark, and stores pivots and info
+    // the factorisation of a panel has five commands: to load `info`, to run an instruction, to set a mark, and to store the
+    // pivots and `info`
     let (of_factor, of_panel, of_load_and_store) = (5, 2, 2);
     let of_step = |(k, panel): (usize, &Range<usize>)| {
         let next = next_panel(&panels, k);
@@ -132,7 +134,8 @@ fn region(rows: &Range<usize>, cols: &Range<usize>) -> Region {
     Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() }
 }
 
-/// Adds the factorisation `P·L·U = A(panel.start.., panel)`. The last rows of `strip` are the rows of the panel.
+/// Adds the commands of the factorisation `P·L·U = A(panel.start.., panel)`. The panel occupies the last rows of the tile
+/// `strip`.
 fn factor(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, strip: Tile) {
     let rows = p.m - panel.start;
     let a = strip.sub(strip.rows() - rows, 0, rows, panel.len());
@@ -144,7 +147,7 @@ fn factor(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, strip
     plan.st(info);
 }
 
-/// A factored panel with its pivots, which a task loads once.
+/// The registers of a factored panel and its pivots, which an update task loads once for all its strips.
 struct Panel {
     l: Tile,
     ipiv: Tile,
@@ -203,8 +206,8 @@ fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile) {
     }
 }
 
-/// Adds the exchanges of rows to the left of the panels: `L(below panel j, panel j) ← P⁻¹·L` with the pivots of all panels after
-/// panel j.
+/// Adds the tasks that exchange rows to the left of the panels. The task of panel j computes `L ← P⁻¹·L` for the part L of panel
+/// j below its triangle, with the pivots of all panels after panel j.
 fn exchange_left(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>]) {
     for panel in panels.iter().filter(|panel| panel.end < p.order()) {
         let rows = panel.end..p.m;

@@ -1,4 +1,4 @@
-//! The solve `B ← op(A)⁻¹·B` with the factors of `A = P·L·U`.
+//! The solve `B ← op(A)⁻¹·B` with the LU factors of `A = P·L·U`.
 
 use crate::algorithms::{laswp, trsm};
 use crate::args::{Checked, Getrs};
@@ -20,12 +20,12 @@ pub struct Problem {
     lower: trsm::Problem,
     /// The solve with the triangle U.
     upper: trsm::Problem,
-    /// Whether the system with the transposed matrix is solved.
+    /// Whether the system to solve is `Aᵀ·X = B` instead of `A·X = B`.
     transposed: bool,
 }
 
 impl Problem {
-    /// The problem of order `n` with `nrhs` right-hand sides, where all matrices are column-major.
+    /// The solve of a system of order `n` with `nrhs` right-hand sides, where all matrices are column-major.
     #[must_use]
     pub fn new(n: usize, nrhs: usize, op: Op, dtype: DType) -> Self {
         let triangle = |uplo, diag| trsm::Problem {
@@ -73,20 +73,20 @@ impl Problem {
         if self.transposed { [upper, lower, exchange] } else { [exchange, lower, upper] }
     }
 
-    /// Order of A, and number of right-hand sides.
+    /// The order of A and the number of right-hand sides.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         (self.lower.order(), self.lower.nrhs())
     }
 }
 
-/// The normal form of a call, with the memory of the factors and of B.
+/// The normal form of a solve, with the memory of the LU factors and of B.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem, [RawMat; 2]) {
     normal_form(args.op, [args.lu.raw(), args.b.raw()])
 }
 
-/// The normal form of a call with the factors `lu` and the right-hand sides `b`.
+/// The normal form of a solve with the LU factors `lu` and the right-hand sides `b`, of any layout.
 pub(crate) fn normal_form(op: Op, [lu, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]) {
     let (n, nrhs) = (b.rows, b.cols);
     let column_major = Problem::new(n, nrhs, op, b.dtype);
@@ -97,14 +97,15 @@ pub(crate) fn normal_form(op: Op, [lu, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]
     (Problem { exchanges, lower, upper, ..column_major }, memory)
 }
 
-/// Computes the number of commands of [`plan`] without making the plan.
+/// Computes the number of commands of the plan that [`plan`] would make.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking, exchanges: &Blocking) -> usize {
     let solves = [p.lower, p.upper].iter().map(|triangle| trsm::commands(triangle, blocking)).fold(0, usize::saturating_add);
     solves.saturating_add(laswp::commands(&p.exchanges, exchanges))
 }
 
-/// The plan of a solve, with the block sizes `blocking` for the triangular solves and `exchanges` for the row exchanges.
+/// The plan of a solve. Uses the block sizes `blocking` for the two triangular solves, and the block sizes `exchanges` for the
+/// row exchanges.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking, exchanges: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Getrs.name(), p.dtype());

@@ -1,4 +1,4 @@
-//! Exchanges of rows according to pivots, strip by strip.
+//! Exchanges of rows of a matrix according to pivots. Each task exchanges the rows of one strip of columns.
 
 use crate::args::{Checked, Laswp};
 use crate::blocking::{Blocking, block_count, partition};
@@ -18,9 +18,10 @@ pub struct Problem {
     pub n: usize,
     /// Number of exchanges.
     pub pivots: usize,
-    /// Whether rows (left) or columns (right) are exchanged. Columns are exchanged if A is the transpose of the caller's matrix.
+    /// Whether the problem exchanges rows (left) or columns (right) of A. The problem exchanges columns if A is the transpose of
+    /// the caller's matrix.
     pub side: Side,
-    /// Whether the exchanges run in ascending order.
+    /// Whether the exchanges are made in ascending order of the pivots.
     pub forward: bool,
     /// Element type of A.
     pub dtype: DType,
@@ -38,22 +39,22 @@ impl Problem {
         Instruction::Laswp { swaps: Swaps { side: self.side, forward: self.forward, first_row: 0 }, a, ipiv }
     }
 
-    /// Whether the call exchanges nothing.
+    /// Whether the problem exchanges no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.m == 0 || self.n == 0 || self.pivots == 0
     }
 }
 
-/// The normal form of a call, with the memory of A.
+/// The normal form of row exchanges, with the memory of A.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Laswp<'_, T>>) -> (Problem, RawMat) {
     let (side, a) = oriented(args.a.raw());
     (Problem { m: a.rows, n: a.cols, pivots: args.ipiv.len(), side, forward: args.forward, dtype: T::DTYPE }, a)
 }
 
-/// Converts a matrix to column-major memory. Also returns on which side pivots act: rows of a row-major matrix are columns of its
-/// column-major transpose.
+/// Converts a view of a matrix to a column-major view of the same memory. Also returns whether pivots exchange rows (left) or
+/// columns (right) of this view: the rows of a row-major matrix are the columns of the column-major view.
 pub(crate) fn oriented(a: RawMat) -> (Side, RawMat) {
     match a.layout {
         Layout::ColMajor => (Side::Left, a),
@@ -61,7 +62,7 @@ pub(crate) fn oriented(a: RawMat) -> (Side, RawMat) {
     }
 }
 
-/// The plan of row exchanges, with `nc` as the width of a strip.
+/// The plan of row exchanges. Uses the block size `nc` as the width of a strip.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Laswp.name(), p.dtype);
@@ -71,13 +72,13 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// Computes the number of commands of [`plan`] without making the plan.
+/// Computes the number of commands of the plan that [`plan`] would make.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     block_count(p.across(), blocking.nc).saturating_mul(4)
 }
 
-/// Adds the exchanges to a plan, with one task for each strip.
+/// Adds the commands of the exchanges to a plan, with one task for each strip.
 pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, ipiv]: [MatrixId; 2], blocking: &Blocking) {
     for strip in partition(p.across(), blocking.nc) {
         let (rows, cols) = if p.side == Side::Left { (0..p.m, strip) } else { (strip, 0..p.n) };

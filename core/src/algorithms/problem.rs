@@ -1,5 +1,5 @@
-//! A problem of any routine, with its block sizes and its plan for given devices. A memory limit that divides a problem into too
-//! many commands is refused.
+//! Problems of all routines: chooses the block sizes of a problem for given devices, and makes its plan. If a memory limit would
+//! divide a problem into too many commands, the functions of this module return an error.
 
 use crate::algorithms::{batched, gemm, getrf, getrs, laswp, trsm};
 use crate::blocking::{Blocking, Resources};
@@ -10,12 +10,12 @@ use crate::plan::Plan;
 use crate::routine::Routine;
 use crate::scalar::DType;
 
-/// Maximum number of commands into which a memory limit may divide a problem. A plan with so many commands takes a hundred
-/// megabytes of host memory, and seconds of time whatever the plan computes.
+/// Maximum number of commands into which a memory limit may divide a problem. A plan with `MAX_COMMANDS` commands takes a hundred
+/// megabytes of host memory, and its run takes seconds, whatever the plan computes.
 pub const MAX_COMMANDS: usize = 1 << 18;
 
-/// Minimum number of bytes of a column for which LU on one device is blocked in panels of [`LOOKAHEAD_NB`] columns. With narrower
-/// panels or smaller matrices, panels cost more time than their overlap with updates saves
+/// Minimum order of a matrix, times the element size in bytes, for which LU on one device works in panels of [`LOOKAHEAD_NB`]
+/// columns. With narrower panels or smaller matrices, panels cost more time than the overlap of panels with updates saves
 /// (docs/decisions/0014-two-queues-of-kernels.md).
 const LOOKAHEAD_BYTES: usize = 96 << 10;
 const LOOKAHEAD_NB: usize = 2048;
@@ -29,37 +29,38 @@ pub enum Problem {
     Trsm(trsm::Problem),
     /// An LU factorisation.
     Getrf {
-        /// The factorisation, without its panel width.
+        /// The factorisation, without the width of its panels.
         problem: getrf::Problem,
-        /// Number of columns of a panel. If `None`, the number is chosen from the sizes and the devices.
+        /// Number of columns of a panel. If `nb` is `None`, the number is chosen from the sizes of the matrix and from the
+        /// devices.
         nb: Option<usize>,
     },
     /// A solve with LU factors.
     Getrs(getrs::Problem),
-    /// Exchanges of rows.
+    /// Exchanges of rows of a matrix.
     Laswp(laswp::Problem),
     /// A batch of small problems.
     Batched(batched::Problem),
 }
 
-/// A memory limit that divides a problem into too many commands.
+/// The error of a memory limit that would divide a problem into too many commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitTooSmall {
     /// Name of the routine.
     pub operation: &'static str,
-    /// The memory limit in bytes.
+    /// The refused memory limit in bytes.
     pub limit: usize,
-    /// Number of commands of the problem under the limit, or a lower bound of that number.
+    /// Number of commands into which the refused limit would divide the problem, or a lower bound of this number.
     pub commands: usize,
-    /// Maximum number of commands: [`MAX_COMMANDS`], or the number of commands of the problem without a limit if that number is
-    /// larger.
+    /// Maximum number of commands: [`MAX_COMMANDS`], or the number of commands of the problem without a memory limit if that
+    /// number is larger.
     pub allowed: usize,
-    /// A memory limit in bytes that would suffice.
+    /// A memory limit in bytes that would suffice for the problem.
     pub least: usize,
 }
 
 impl LimitTooSmall {
-    /// The error that a user sees. `device` is the name of the device.
+    /// Converts this value to the error that a user sees. `device` is the name of the device that has the memory limit.
     #[must_use]
     pub fn of(self, device: &str) -> Error {
         let LimitTooSmall { operation, limit, commands, allowed, least } = self;
@@ -105,7 +106,7 @@ impl Problem {
         }
     }
 
-    /// The sizes on which the time of the problem depends, with their names.
+    /// The sizes on which the run time of the problem depends, with their names.
     #[must_use]
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
         match self {
@@ -118,7 +119,7 @@ impl Problem {
         }
     }
 
-    /// Computes the number of commands of the plan for `devices` without making the plan.
+    /// Computes the number of commands of the plan that [`Problem::plan`] would make for `devices`.
     #[must_use]
     pub fn commands(&self, devices: &Resources) -> usize {
         match self {
@@ -134,10 +135,10 @@ impl Problem {
         }
     }
 
-    /// The plan for `devices`.
+    /// The plan of this problem for the devices `devices`.
     ///
     /// # Errors
-    /// Fails if the memory limit of the devices divides the problem into too many commands.
+    /// Fails if the memory limit of the devices would divide the problem into too many commands.
     pub fn plan(&self, devices: &Resources) -> Result<Plan, LimitTooSmall> {
         self.check(devices)?;
         Ok(match self {
@@ -153,8 +154,8 @@ impl Problem {
         })
     }
 
-    /// The problem as a sequence of instructions on whole matrices, which have the same numbers as in the plan. `None` for a
-    /// triangular solve by inverted diagonal blocks, which needs a plan.
+    /// The problem as a sequence of instructions on whole matrices. Each operand is the index of a matrix in the problem's plan.
+    /// `None` for a triangular solve by inverted diagonal blocks, which needs a plan.
     #[must_use]
     pub fn instructions(&self) -> Option<Vec<Instruction<usize>>> {
         Some(match self {
@@ -168,9 +169,10 @@ impl Problem {
         })
     }
 
-    /// The LU factorisation with its panel width, if LU is to be blocked in panels on one device that holds all matrices and has
-    /// `queues` queues of kernels. LU is blocked if the caller gave a width, or if the matrix is so large that it saves time to
-    /// factor a panel while the preceding update runs. `None` for all other problems, which run as [`Self::instructions`].
+    /// The LU factorisation with the width of its panels, if one device that holds all matrices should factor the matrix in
+    /// panels. The device has `queues` queues of kernels. LU works in panels if the caller gave a width. Without a given width,
+    /// LU works in panels if there are several queues and the matrix is so large that it saves time to factor a panel during the
+    /// preceding update. `None` for all other problems, which run as [`Self::instructions`].
     #[must_use]
     pub fn by_panels(self, queues: usize) -> Option<Self> {
         match self {
@@ -187,11 +189,11 @@ impl Problem {
         }
     }
 
-    /// Refuses a memory limit that is too small, before a plan is made. A limit is not too small if the problem has as many
-    /// commands without a limit.
+    /// Returns an error if the memory limit of the devices is too small for this problem. A memory limit is not too small if the
+    /// problem has as many commands without a memory limit.
     ///
     /// # Errors
-    /// Fails under the same condition as [`Problem::plan`].
+    /// Fails if the memory limit of the devices would divide the problem into too many commands.
     pub fn check(&self, devices: &Resources) -> Result<(), LimitTooSmall> {
         let Some(limit) = devices.copy_limit else { return Ok(()) };
         let commands = self.commands(devices);
@@ -208,8 +210,8 @@ impl Problem {
     }
 }
 
-/// A limit above `small` that suffices, although one byte less does not suffice. `small` itself must not suffice, and
-/// `usize::MAX` must suffice.
+/// A memory limit above `small` that suffices, although one byte less does not suffice. The caller guarantees that `small` does
+/// not suffice, and that `usize::MAX` suffices.
 fn least_limit(mut small: usize, suffices: impl Fn(usize) -> bool) -> usize {
     let mut enough = small.max(1);
     while !suffices(enough) {
@@ -235,7 +237,7 @@ fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) ->
     Blocking { nb: nb.unwrap_or(chosen.nb), ..chosen }
 }
 
-/// Block sizes of the triangular solves, and block sizes of the exchanges.
+/// Block sizes of the two triangular solves, and block sizes of the row exchanges.
 fn getrs_blocking(p: &getrs::Problem, devices: &Resources) -> [Blocking; 2] {
     let (n, nrhs) = p.size();
     [devices.trsm(n, nrhs, TrsmMode::Substitution), laswp_blocking(p.exchanges(), devices)]

@@ -1,5 +1,5 @@
-//! Tests of plans, apart from their results: tasks have the right names, every command has work to do, and empty problems need no
-//! plan. The conformance suite tests whether plans compute the routines.
+//! Tests of the plans of all routines: tasks have the right names, every command has work to do, and empty problems need no plan.
+//! These tests compute no results; the conformance suite tests the results of plans.
 
 use std::ops::Range;
 
@@ -18,7 +18,8 @@ use crate::value::Value;
 
 const SIDES: [Side; 2] = [Side::Left, Side::Right];
 const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
-/// Sizes that give one, two or three blocks, with and without a smaller block at the end.
+/// Numbers of rows and columns that the block sizes of the tests cut into one, two or three blocks, with and without smaller
+/// blocks at the end.
 const SIZES: [usize; 5] = [1, 3, 4, 8, 11];
 
 fn blocking(share: usize) -> Blocking {
@@ -41,7 +42,7 @@ fn factorisation(m: usize, n: usize, layout: Layout) -> getrf::Problem {
     getrf::Problem { m, n, pivoting: true, layout, dtype: DType::F64 }
 }
 
-/// Plans of all routines, most of them with several tasks.
+/// Makes plans of all routines, most of them with several tasks.
 fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for (m, n) in SIZES.into_iter().flat_map(|m| SIZES.map(|n| (m, n))) {
@@ -49,7 +50,7 @@ fn plans() -> Vec<Plan> {
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
-        // the search for a zero pivot writes no matrix of the plan's element type
+        // the search for zero pivots is left out, because it writes no matrix of the plan's element type
         let with_results = batches(m, n)
             .filter(|problem| !matches!(problem, Problem::Batched(batched::Problem { each: Each::ZeroPivots { .. }, .. })));
         plans.extend(with_results.map(|problem| problem.plan(&within(None, 1)).unwrap()));
@@ -87,7 +88,7 @@ fn every_command_has_something_to_do() {
     }
 }
 
-/// The smallest rectangle that contains the windows of all given registers.
+/// The smallest rectangle that contains the windows of all registers in `windows`.
 fn around<'p>(windows: impl Iterator<Item = &'p RegisterInfo>) -> Option<Region> {
     let corners = windows.filter_map(|info| {
         let window = info.window?;
@@ -98,7 +99,7 @@ fn around<'p>(windows: impl Iterator<Item = &'p RegisterInfo>) -> Option<Region>
     Some(Region { row, col, rows: end_row - row, cols: end_col - col })
 }
 
-/// The registers that the given commands store.
+/// The registers that the `ST` commands in the range `commands` store.
 fn stored(plan: &Plan, commands: Range<CommandId>) -> impl Iterator<Item = &RegisterInfo> {
     commands.filter_map(|command| match &plan.commands()[command as usize] {
         Command::St(st) => Some(&plan.registers()[st.reg]),
@@ -128,7 +129,7 @@ fn a_task_is_called_by_what_it_stores() {
             let matrix = stored(&plan, task.commands.clone()).filter(|info| info.dtype == DType::F64);
             let Region { row, col, rows, cols } = around(matrix).expect("each task has a result");
             let label = task.label.region;
-            // the task of a panel also finishes the rows of U above the panel
+            // the task of a panel also stores the rows of U above the panel
             let above = if task.label.what == "panel" { col - row } else { 0 };
             let expected = Region { row: row + above, col, rows: rows - above, cols };
             assert_eq!(label, expected, "{} of {plan}", task.label);
@@ -158,12 +159,12 @@ fn tasks_of_a_batch_take_equal_numbers_of_matrices() {
     };
     assert_eq!(columns(within(None, 2)), [125; 8]);
     assert_eq!(columns(Resources { resident: true, ..within(None, 1) }), [1000]);
-    // on devices that copy, a task takes some megabytes, or as many matrices as fit in the memory
+    // on devices that copy, the matrices of a task take a few megabytes, or as much as fits in the device memory
     assert_eq!(columns(within(Some(1 << 30), 2)), [682, 318]);
     assert_eq!(columns(within(Some(100 * 4 * 3 * 16 * 16 * 8), 2)), [100; 10]);
 }
 
-/// Problems of every kind, with sizes m and n.
+/// Problems of all routines, with the sizes m and n.
 fn problems(m: usize, n: usize) -> Vec<Problem> {
     let products = [(0, 2.0), (50, 0.0), (50, 1.0)].map(|(k, beta)| Problem::Gemm(product(m, n, k, 1.0, beta)));
     let solves = SIDES.into_iter().flat_map(|side| OPS.map(|op| triangle(m, n, side, op))).flat_map(|problem| {
@@ -217,14 +218,14 @@ fn commands_of_endless_problems_are_counted_without_their_blocks() {
         assert!(problem.commands(&within(Some(1 << 20), 1)) > MAX_COMMANDS, "{problem:?}");
     }
     for problem in endless.iter().chain(&flat).flatten() {
-        // no sum overflows while the commands are counted
+        // the count of the commands must not overflow, or `check` would panic
         for limit in [None, Some(1 << 10), Some(usize::MAX)] {
             let _ = problem.check(&within(limit, 1));
         }
     }
 }
 
-/// Whether the schedule of a problem fits in the memory of devices with `limit` bytes each.
+/// Whether the schedule of a problem fits in the memory of `devices` devices with `limit` bytes each.
 fn runs_within(problem: &Problem, limit: usize, devices: usize) -> bool {
     let plan = problem.plan(&within(Some(limit), devices)).unwrap();
     let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0, queues: 1 };
@@ -239,7 +240,7 @@ fn a_limit_that_takes_too_many_commands_is_refused_and_the_figure_in_the_refusal
             let Err(small) = problem.check(&within(Some(1 << 10), devices)) else { continue };
             assert!(small.commands > MAX_COMMANDS && small.least > small.limit, "{small:?}");
             assert!(problem.check(&within(Some(small.least - 1), devices)).is_err(), "{problem:?}: less than {small:?} suffices");
-            // to make a plan takes long, so one plan of each routine must suffice
+            // to make a large plan takes long, so the test makes one plan for each routine
             if !refused.contains(&problem.operation()) {
                 assert!(runs_within(&problem, small.least, devices), "{problem:?}: {small:?}");
                 refused.push(problem.operation());
@@ -258,14 +259,14 @@ fn commands_that_no_limit_is_to_blame_for_are_not_refused() {
         assert!(narrow.commands(&within(limit, 1)) > MAX_COMMANDS);
         assert_eq!(narrow.check(&within(limit, 1)), Ok(()));
     }
-    // but a limit is refused if it raises the number of commands far above the number without a limit
+    // a memory limit is refused if it raises the number of commands far above the number without a memory limit
     let problem = Problem::Getrf { problem: factorisation(9000, 9000, Layout::ColMajor), nb: Some(1) };
     let small = problem.check(&within(Some(1 << 10), 1)).unwrap_err();
     assert!(small.allowed > MAX_COMMANDS && small.commands > small.allowed, "{small:?}");
     assert_eq!(problem.check(&within(Some(small.least), 1)), Ok(()));
 }
 
-/// The conditions under which the reference BLAS returns at once.
+/// Tests the conditions under which Netlib's BLAS and LAPACK return at once.
 #[test]
 fn nothing_is_planned_where_there_is_nothing_to_do() {
     let quick = |m, n, k, alpha, beta| product(m, n, k, alpha, beta).is_empty();
@@ -312,7 +313,8 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
     }
 }
 
-/// The product AᵀA of a tall A: while one pair of pieces is multiplied, the next pair is loaded.
+/// Simulates a product of a short, wide matrix and a tall matrix: while the device multiplies one pair of pieces, it loads the
+/// next pair.
 #[test]
 fn long_pieces_are_loaded_while_others_are_multiplied() {
     const LIMIT: usize = 1 << 20;
@@ -321,7 +323,7 @@ fn long_pieces_are_loaded_while_others_are_multiplied() {
         Resources { devices: 1, copy_limit: Some(LIMIT), memory: Some(LIMIT), element: 8, resident: false }.gemm(n, n, k);
     let plan = gemm::plan(&product(n, n, k, 1.0, 0.0), &blocking);
     let pieces = plan.commands().len() / 3;
-    // a product of two pieces takes as long as loading these pieces
+    // the speeds are chosen so that the product of two pieces takes as long as the transfer of the two pieces
     let (bandwidth, flops) = (8.0, n as f64);
     let reach = Reach { memory: LIMIT, in_place: vec![false; 3], flops, queues: 1 };
     let seconds = Schedule::new(plan, vec![reach]).unwrap().simulate(&[CostModel { flops, bandwidth, latency: 0.0 }]).seconds();

@@ -1,9 +1,10 @@
-//! The triangular solves `B ← α·op(A)⁻¹·B` and `B ← α·B·op(A)⁻¹`. One algorithm serves all sixteen cases.
+//! The triangular solves `B ← α·op(A)⁻¹·B` and `B ← α·B·op(A)⁻¹`. One algorithm serves all combinations of side, triangle,
+//! operation and diagonal.
 //!
-//! With `T = op(A)`, the algorithm solves for the blocks of X one after another along the triangle. The order is downwards if the
-//! equations of a block contain the blocks above it, and upwards otherwise. A solve from the right, `X·T = α·B`, is the solve
-//! `Tᵀ·Xᵀ = α·Bᵀ`: the blocks are then blocks of columns instead of rows. The algorithm is left-looking: it loads, completes and
-//! stores each block of B once, whatever the size of the memory.
+//! With `T = op(A)`, the algorithm solves `T·X = α·B` for one block of rows of X after another. If T is lower triangular, it
+//! solves for the blocks from top to bottom, and otherwise from bottom to top. A solve from the right, `X·T = α·B`, is equivalent
+//! to `Tᵀ·Xᵀ = α·Bᵀ`, so the algorithm then works on blocks of columns instead of rows. The algorithm is left-looking: it loads,
+//! completes and stores each block of B once, whatever the size of the device memory.
 
 use std::ops::Range;
 
@@ -25,21 +26,21 @@ pub struct Problem {
     pub m: usize,
     /// Number of columns of B.
     pub n: usize,
-    /// The side from which A multiplies X.
+    /// The side from which A multiplies the unknown X.
     pub side: Side,
-    /// The triangle of A that is read.
+    /// The triangle of A that the solve reads.
     pub uplo: Uplo,
     /// The operation that is applied to A.
     pub op: Op,
     /// Whether the diagonal of A is stored or consists of ones.
     pub diag: Diag,
-    /// The factor α of B.
+    /// The scalar α, by which B is multiplied.
     pub alpha: Value,
     /// How the solve handles the diagonal blocks of A.
     pub mode: TrsmMode,
 }
 
-/// The normal form of a call, with the memory of A and B.
+/// The normal form of a triangular solve, with the memory of A and B.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Trsm<'_, T>>) -> (Problem, [RawMat; 2]) {
     let Trsm { side, uplo, op, diag, mode, .. } = **args;
@@ -47,7 +48,8 @@ pub fn normalise<T: Scalar>(args: &Checked<Trsm<'_, T>>) -> (Problem, [RawMat; 2
     normal_form(&Problem { m, n, side, uplo, op, diag, alpha, mode }, [args.a.raw(), args.b.raw()])
 }
 
-/// The same problem on column-major memory. The memory of a row-major matrix holds the column-major transpose of that matrix.
+/// Converts a triangular solve with operands of any layout to an equivalent solve with column-major operands. The memory of a
+/// row-major matrix holds the transpose of this matrix in column-major order.
 pub(crate) fn normal_form(p: &Problem, [a, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]) {
     let (mut p, mut b) = (*p, b);
     if b.layout == Layout::RowMajor {
@@ -98,17 +100,17 @@ impl Problem {
         Instruction::Trsm { side, uplo, op, diag, alpha, a, b }
     }
 
-    /// Whether block 0 is solved first.
+    /// Whether the algorithm solves for the blocks in ascending order, from the first row or column on.
     fn is_forward(&self) -> bool {
         (self.uplo.under(self.op) == Uplo::Lower) == (self.side == Side::Left)
     }
 
-    /// The unknowns for which the algorithm solves before it solves for the block `along`.
+    /// The range of the rows (or columns) of X for which the algorithm solves before it solves for the range `along`.
     fn solved(&self, along: &Range<usize>) -> Range<usize> {
         if self.is_forward() { 0..along.start } else { along.end..self.order() }
     }
 
-    /// The rectangle of B with the range `along` in the direction of the triangle and the range `across` in the other direction.
+    /// The rows and the columns of the rectangle of B that consists of the unknowns `along` of the right-hand sides `across`.
     fn rect(&self, along: &Range<usize>, across: &Range<usize>) -> [Range<usize>; 2] {
         match self.side {
             Side::Left => [along.clone(), across.clone()],
@@ -117,7 +119,8 @@ impl Problem {
     }
 }
 
-/// The plan of a triangular solve, with the block sizes `nb` along the triangle, `nc` right-hand sides for each task, and `kc`.
+/// The plan of a triangular solve. Uses the block sizes `nb` (order of a diagonal block), `nc` (right-hand sides of a task) and
+/// `kc` (inner extent of a product).
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Trsm.name(), p.dtype());
@@ -127,8 +130,8 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// Computes the number of commands of [`plan`] without making the plan. For more than a million blocks the result is a lower
-/// bound.
+/// Computes the number of commands of the plan that [`plan`] would make. For more than a million blocks, `commands` returns a
+/// lower bound of the number of commands.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let blocks = block_count(p.order(), blocking.nb);
@@ -144,7 +147,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     of_strip.saturating_mul(block_count(p.nrhs(), blocking.nc))
 }
 
-/// Adds the solve to a plan, with one task for each `nc` right-hand sides.
+/// Adds the commands of the triangular solve to a plan, in tasks of at most `nc` right-hand sides each.
 pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocking: &Blocking) {
     let mut blocks = partition(p.order(), blocking.nb);
     if !p.is_forward() {
@@ -159,7 +162,8 @@ pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocking
     }
 }
 
-/// Adds the solve for one block: `X(i) ← T(i,i)⁻¹·(α·B(i) − Σ_k T(i,k)·X(k))`, where the sum is over the solved blocks k.
+/// Adds the commands that solve for block i: `X(i) ← T(i,i)⁻¹·(α·B(i) − Σ_k T(i,k)·X(k))`. The sum is over all blocks k for which
+/// preceding commands have solved.
 fn solve_block(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &Range<usize>, across: &Range<usize>, kc: usize) {
     let [rows, cols] = p.rect(along, across);
     if p.alpha.is_zero() {
@@ -181,7 +185,8 @@ fn solve_block(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &Rang
     plan.st(bi);
 }
 
-/// Adds one product: `B(i) ← α·B(i) − T(i,k)·X(k)`, or `B(i) ← α·B(i) − X(k)·T(k,i)` from the right.
+/// Adds the commands of one product: `B(i) ← α·B(i) − T(i,k)·X(k)`, or `B(i) ← α·B(i) − X(k)·T(k,i)` if A multiplies from the
+/// right.
 fn subtract(
     plan: &mut Plan,
     p: &Problem,
@@ -204,7 +209,8 @@ fn subtract(
     plan.exec(Instruction::Gemm { alpha: Value::new(p.dtype(), -1.0), op_a, a: left, op_b, b: right, beta: alpha, c: bi });
 }
 
-/// Adds the solve with a diagonal block: `B(i) ← α·T(i,i)⁻¹·B(i)`, or `B(i) ← α·B(i)·T(i,i)⁻¹` from the right.
+/// Adds the commands of the solve with a diagonal block: `B(i) ← α·T(i,i)⁻¹·B(i)`, or `B(i) ← α·B(i)·T(i,i)⁻¹` if A multiplies
+/// from the right.
 fn divide(plan: &mut Plan, p: &Problem, alpha: Value, aii: Tile, bi: Tile) {
     let Problem { side, uplo, op, diag, mode, .. } = *p;
     match mode {

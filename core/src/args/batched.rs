@@ -6,23 +6,24 @@ use crate::enums::Op;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
-/// Arguments of the product `C ← α·op(A)·op(B) + β·C` for each matrix of a batch. For one matrix, see [`Gemm`](crate::Gemm).
+/// Arguments of the products `C ← α·op(A)·op(B) + β·C` of the matrices of three batches. For a single product, see
+/// [`Gemm`](crate::Gemm).
 #[must_use = "arguments compute nothing: pass them to `Machine::gemm_batched`"]
 #[derive(Debug)]
 pub struct GemmBatched<'a, T> {
-    /// The factor α of the products. If α is 0, the routine reads neither A nor B.
+    /// The scalar α of the products. If α is 0, the routine reads neither A nor B.
     pub alpha: T,
     /// The operation that is applied to each matrix of A.
     pub op_a: Op,
-    /// The left factors A.
+    /// The batch of the left operands A of the products.
     pub a: Batch<'a, T>,
     /// The operation that is applied to each matrix of B.
     pub op_b: Op,
-    /// The right factors B.
+    /// The batch of the right operands B of the products.
     pub b: Batch<'a, T>,
-    /// The factor β of the old C. If β is 0, the routine does not read C.
+    /// The scalar β, by which the old C is multiplied. If β is 0, the routine does not read C.
     pub beta: T,
-    /// The results C.
+    /// The batch of the matrices C, which the routine replaces by the results.
     pub c: BatchMut<'a, T>,
 }
 
@@ -32,12 +33,12 @@ impl<'a, T: Scalar> GemmBatched<'a, T> {
         GemmBatched { alpha: T::ONE, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b, beta: T::ZERO, c }
     }
 
-    /// Sets the factor α of the products, which is 1 by default.
+    /// Sets the scalar α of the products. The default is 1.
     pub fn alpha(self, alpha: T) -> Self {
         GemmBatched { alpha, ..self }
     }
 
-    /// Sets the factor β of the old C, which is 0 by default.
+    /// Sets the scalar β, by which the old C is multiplied. The default is 0.
     pub fn beta(self, beta: T) -> Self {
         GemmBatched { beta, ..self }
     }
@@ -62,15 +63,17 @@ impl<'a, T: Scalar> GemmBatched<'a, T> {
         self.op_b(Op::Trans)
     }
 
-    /// Checks that A, B and C contain the same number of matrices, and that their shapes agree.
+    /// Checks that the batches A, B and C contain the same number of matrices, and that the shapes of the matrices agree.
     ///
     /// # Errors
-    /// Fails if A or B has another number of matrices than C, or if a dimension does not agree with the others.
+    /// Fails if A or B has another number of matrices than C. If C contains a matrix, the call also fails unless each `op(A)` is
+    /// m×k, each `op(B)` is k×n and each C is m×n for some m, n and k.
     pub fn check(self) -> Result<Checked<Self>> {
         for (name, count) in [("A", self.a.count()), ("B", self.b.count())] {
             same_count("gemm_batched", name, count, self.c.count())?;
         }
-        // the shape of an empty batch is not checked, because `from_columns` has no columns from which to compute it
+        // the shape of the matrices of an empty batch is not checked, because `from_columns` computes the shape from the columns
+        // of the batch
         if self.c.count() > 0 {
             check_product("gemm_batched", self.op_a.shape(self.a.shape()), self.op_b.shape(self.b.shape()), self.c.shape())?;
         }
@@ -78,14 +81,16 @@ impl<'a, T: Scalar> GemmBatched<'a, T> {
     }
 }
 
-/// Arguments of the LU factorisation `A = P·L·U` of each m×n matrix of a batch, in place. For one matrix, see
+/// Arguments of the LU factorisation `A = P·L·U` of each m×n matrix A of a batch, in place. For a single factorisation, see
 /// [`Getrf`](crate::Getrf).
 #[must_use = "arguments compute nothing: pass them to `Machine::getrf_batched`"]
 #[derive(Debug)]
 pub struct GetrfBatched<'a, T> {
-    /// The matrices A. The routine replaces each matrix by its factors L and U, and does not store the unit diagonal of L.
+    /// The batch of the matrices A. The routine replaces each matrix A by its factors L and U, and does not store the unit
+    /// diagonal of L.
     pub a: BatchMut<'a, T>,
-    /// Output: count·min(m, n) row indices, counted from 0. In matrix i, row `j` was exchanged with row `ipiv[i·min(m, n) + j]`.
+    /// Output: count·min(m, n) row indices, counted from 0, for `count` matrices. In matrix i, the routine exchanged row `j` with
+    /// row `ipiv[i·min(m, n) + j]`.
     pub ipiv: &'a mut [i32],
     /// Output, one element for each matrix: 0, or the number, counted from 1, of the first pivot of the matrix that is exactly
     /// zero.
@@ -105,11 +110,11 @@ impl<'a, T: Scalar> GetrfBatched<'a, T> {
         GetrfBatched { pivoting: false, ..self }
     }
 
-    /// Checks the lengths of `ipiv` and `info`, and that row indices fit in `i32`.
+    /// Checks the lengths of `ipiv` and `info`, and that the row indices of A fit in `i32`.
     ///
     /// # Errors
-    /// Fails if the length of `ipiv` is not count·min(m, n), if the length of `info` is not count, or if m exceeds the range of
-    /// `i32`.
+    /// Fails if the length of `ipiv` is not count·min(m, n) for a batch of `count` matrices, if the length of `info` is not
+    /// count, or if m exceeds the range of `i32`.
     pub fn check(self) -> Result<Checked<Self>> {
         let ((m, n), count) = (self.a.shape(), self.a.count());
         let message = if self.info.len() != count {
@@ -129,13 +134,13 @@ impl<'a, T: Scalar> GetrfBatched<'a, T> {
 #[must_use = "arguments compute nothing: pass them to `Machine::getrs_batched`"]
 #[derive(Debug)]
 pub struct GetrsBatched<'a, T> {
-    /// The operation that is applied to each A.
+    /// The operation that is applied to each matrix A.
     pub op: Op,
-    /// The factors L and U, as [`GetrfBatched`] wrote them.
+    /// The batch of matrices that hold the factors L and U, as a call with [`GetrfBatched`] left them.
     pub lu: Batch<'a, T>,
-    /// The row exchanges, as [`GetrfBatched`] wrote them.
+    /// The row indices of the exchanges, as a call with [`GetrfBatched`] wrote them.
     pub ipiv: &'a [i32],
-    /// The right-hand sides B, which the routine replaces by the solutions.
+    /// The batch of the right-hand sides B, which the routine replaces by the solutions.
     pub b: BatchMut<'a, T>,
 }
 
@@ -153,13 +158,13 @@ impl<'a, T: Scalar> GetrsBatched<'a, T> {
     /// Checks the shapes of the matrices and the row indices in `ipiv`.
     ///
     /// # Errors
-    /// Fails if the factors are not square, if B and the factors have different numbers of matrices or of rows, if the length of
-    /// `ipiv` is not count·n, or if an element of `ipiv` is no row index.
+    /// Fails if the matrices of `lu` are not square, if `b` has another number of matrices than `lu` or its matrices have another
+    /// number of rows, if the length of `ipiv` is not count·n, or if an element of `ipiv` is no row index.
     pub fn check(self) -> Result<Checked<Self>> {
         const NAME: &str = "getrs_batched";
         let count = self.lu.count();
         same_count(NAME, "B", self.b.count(), count)?;
-        // the shape of an empty batch of factors is not checked
+        // the shape of the matrices of `lu` is not checked if `lu` is an empty batch
         let n = if count > 0 { square(NAME, self.lu.shape())? } else { self.b.shape().0 };
         let ((rows, _), len) = (self.b.shape(), self.ipiv.len());
         if rows != n {

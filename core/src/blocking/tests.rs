@@ -30,7 +30,7 @@ fn blocks_cover_the_range_and_none_is_much_smaller() {
 const NUMBERS: [usize; 5] = [1, 2, 3, 7, 16];
 const EXTENTS: [usize; 7] = [1, 16, 17, 200, 1000, 4096, 12_000];
 
-/// Cases: number of rows, number of columns, number of devices.
+/// Problems for the tests: number of rows, number of columns, number of devices.
 fn cases() -> impl Iterator<Item = (usize, usize, usize)> {
     EXTENTS.into_iter().flat_map(|m| EXTENTS.into_iter().flat_map(move |n| NUMBERS.map(|devices| (m, n, devices))))
 }
@@ -47,7 +47,8 @@ fn on_one_device() -> Resources {
     Resources { resident: true, ..in_place(1) }
 }
 
-/// Whether the call has a single device and `elements` elements take at most half of its memory, so that nothing is streamed.
+/// Whether the call has a single device, and `elements` elements use at most half of the memory of this device, so that the
+/// device holds the whole problem.
 fn is_held(resources: &Resources, elements: usize) -> bool {
     resources.devices == 1 && 2 * 8 * elements <= resources.copy_limit.unwrap()
 }
@@ -65,7 +66,7 @@ fn a_product_gives_each_device_a_tile_and_cuts_no_further() {
         let small = mc.max(nc) <= 2 * LEAST_TILE;
         assert!(tiles >= devices || small, "{m}×{n} on {devices}: {tiles} tiles");
         assert!(mc.max(nc) <= MAX_TILE);
-        // the last cut was necessary: without it there were too few tiles, or a tile was too large
+        // the last cut was necessary: before this cut there were too few tiles, or a tile was too large
         let uncut = tiles == 1 || tiles <= 2 * (devices - 1) || 2 * mc.max(nc) >= MAX_TILE;
         assert!(uncut && (mc == m || mc >= LEAST_TILE) && (nc == n || nc >= LEAST_TILE), "{m}×{n} on {devices}: {mc}×{nc}");
     }
@@ -81,14 +82,15 @@ fn two_sets_of_tiles_take_the_memory_of_a_product() {
         let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(20_000, 20_000, 20_000);
         let set = |side: usize| 8 * 3 * side * side;
         assert!(mc == kc && nc == kc && 2 * set(kc) <= limit, "{limit}: {kc}");
-        // the next larger order exceeds the limit
+        // with tiles of the next larger order, two sets of tiles exceed the memory limit
         let step = if kc >= 64 { 16 } else { 1 };
         assert!(kc == MAX_TILE || 2 * set(kc + step) > limit, "{limit}: {kc}");
         assert!(kc < 64 || kc.is_multiple_of(16), "{limit}: {kc}");
     }
 }
 
-/// Products with a short extent. With square tiles, each command of a product with a short extent would do little work.
+/// Extents m, n and k of products, of which at least one is short. With square tiles, each command of a product with a short
+/// extent would do little work.
 const SHORT: [[usize; 3]; 10] = [
     [8, 8, 1_000_000],
     [1, 1, 1_000_000],
@@ -107,8 +109,8 @@ fn where_an_extent_is_short_the_others_fill_the_memory() {
     for ([m, n, k], limit) in SHORT.into_iter().flat_map(|shape| (16..34).map(move |log| (shape, 1_usize << log))) {
         let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(m, n, k);
         let pieces = partition(m, mc).len() * partition(n, nc).len() * partition(k, kc).len();
-        // The limit holds two sets of tiles. The plan transfers each element about once. Each transfer moves at least a quarter
-        // of a set, or a quarter of the largest tile that is ever chosen.
+        // The memory limit has room for two triples of tiles of A, B and C. The plan transfers each element about once. Each
+        // transfer moves at least a quarter of a triple, or a quarter of the largest tile that is ever chosen.
         let quarter = (limit / 8).min(2 * MAX_ELEMENTS) / 4;
         let most = 2 + (m * n + m * k + k * n) / quarter;
         assert!(pieces <= most, "{m}×{n}×{k} within {limit}: {pieces} pieces of {mc}×{nc}×{kc}, at most {most}");
@@ -179,7 +181,7 @@ fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
             }
             let fits = |nb: usize| 3 * 8 * m * nb <= limit;
             assert!((LEAST_TILE..=COPIED_NB).contains(&nb));
-            // strips are wider than a panel only if the panel has too few rows to have the maximum number of columns
+            // strips are wider than `nb` only if the matrix has fewer rows than `nb`
             assert!(nc == nb || m < nb && 8 * m * (m + 2 * nc) <= limit && m * nc <= MAX_ELEMENTS, "{m}×{n} within {limit}: {nc}");
             assert!(nb == LEAST_TILE || fits(nb), "{m}×{n} within {limit}: {nb}");
             assert!(nb == COPIED_NB || !fits(nb + 1), "{m}×{n} within {limit}: {nb}");
@@ -206,7 +208,7 @@ fn panels_grow_with_the_order_and_each_device_has_strips_to_choose_from() {
         before = nb;
         for devices in NUMBERS {
             let Blocking { nb, nc, .. } = in_place(devices).getrf(n, n);
-            // each device gets four strips, unless these strips were too narrow or too wide
+            // each device gets four strips, unless a quarter of its columns is too narrow or too wide for a strip
             let (least, quarter, most) = (nb.min(128), n / (4 * devices), 512);
             let rounded = (quarter..quarter + 8).contains(&nc) && nc.is_multiple_of(8);
             let bounded = nc == least && quarter <= least || nc == most && quarter + 8 > most;
@@ -230,8 +232,8 @@ fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
     }
 }
 
-/// The copy limit is the size of two buffers. In one buffer there must be room for a block of a triangle, or for a whole matrix
-/// that is factored.
+/// Here `copy_limit` is the size of two buffers. One buffer must have room for a block of a triangle, or for a whole matrix that
+/// LU factors.
 #[test]
 fn a_block_that_is_held_fits_in_a_buffer() {
     let n = 4096;

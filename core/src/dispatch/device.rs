@@ -21,13 +21,14 @@ pub(super) struct Taken {
     /// Index of the first entry of the graph's `registers_by_first_use` whose register has no memory yet.
     pub next_register: u32,
     pub unfinished: u32,
-    /// Number of commands that were issued and not yet reported as completed or failed.
+    /// Number of commands of the task that were issued and not yet reported as completed or failed.
     pub under_way: u32,
-    /// Whether a command that writes a matrix of the caller was issued.
+    /// Whether a command of the task that writes a matrix of the caller was issued.
     pub wrote: bool,
     /// The last kernel of this task; `None` if the task has no kernels.
     pub last_kernel: Option<CommandId>,
-    /// The kernel of the device's other queue for which the first kernel of this task must wait.
+    /// The kernel of the device's other kernel queue for which the next kernel of this task must wait; `None` if there is no such
+    /// kernel.
     pub after: Option<CommandId>,
 }
 
@@ -47,16 +48,17 @@ impl Taken {
 pub(super) struct DeviceState {
     pub taken: VecDeque<Taken>,
     pub slots: Slots,
-    /// Number of commands that were issued and not yet reported as completed or failed, by [`Lane::index`].
+    /// For each lane of the device, by [`Lane::index`], the number of commands that were issued and not yet reported as completed
+    /// or failed.
     pub under_way: [u32; 2 + KERNEL_QUEUES],
     /// Whether the device copies any register from or to a matrix of the caller.
     pub copies: bool,
     /// Number of kernel queues that the dispatcher uses on this device.
     pub queues: usize,
-    /// Number of the kernel queue that runs the task taken last.
+    /// Number of the kernel queue that runs the task that the device has taken last.
     last_queue: usize,
-    /// The tasks whose kernels may be queued behind the kernels of their predecessors on this device. The dispatcher skips tasks
-    /// of this list that a device has already taken.
+    /// The tasks whose kernels may be queued behind the kernels of their predecessors on this device. The dispatcher skips those
+    /// tasks of `followers` that a device has already taken.
     pub followers: BinaryHeap<Reverse<u32>>,
     /// The error because of which the device has left the run; `None` while the device takes tasks.
     pub out: Option<Error>,
@@ -101,7 +103,7 @@ impl DeviceState {
         !self.copies && self.queues > 1
     }
 
-    /// Returns the number of the kernel queue for the next task. Tasks use the queues of a device in turn.
+    /// Returns the number of the kernel queue for the next task. The tasks of a device use its kernel queues in turn.
     pub fn next_queue(&mut self) -> usize {
         self.last_queue = (self.last_queue + 1) % self.queues;
         self.last_queue

@@ -2,9 +2,9 @@
 //!
 //! A device that works in place and has two kernel queues can take a task before the task's predecessors are done. The device may
 //! take a task early only if all kernels of the task's unfinished predecessors have been issued to the same device. Each kernel
-//! queue keeps its own kernels in order. To keep the two queues in order, the first kernel of a task names the kernel of the
-//! other queue that must complete first ([`Issue::after`]). By this rule a device factors a panel of LU while an update runs, and
-//! no queue is empty between two tasks.
+//! queue keeps its own kernels in order. To keep dependent kernels of the two queues in order, the first kernel of a task names
+//! the kernel of the other queue that must complete first ([`Issue::after`]). Since kernels are queued early, a device factors a
+//! panel of LU while an update runs, and no kernel queue is empty between two tasks.
 //!
 //! [`Issue::after`]: super::Issue::after
 
@@ -14,7 +14,7 @@ use crate::command::{Command, CommandId};
 use crate::dispatch::device::Taken;
 use crate::dispatch::{Dispatcher, KERNEL_QUEUES};
 
-// a task names at most one kernel of another queue, so there may be only one other queue
+// a task names at most one kernel of another kernel queue, so a device may use only two kernel queues
 const _: () = assert!(KERNEL_QUEUES == 2);
 
 impl Dispatcher<'_> {
@@ -48,8 +48,8 @@ impl Dispatcher<'_> {
         self.devices[device].taken.iter().filter(|taken| taken.kernels_are_out()).filter(precedes)
     }
 
-    /// Returns the last kernel that a predecessor of `task` has in the other queue of `device`, that is, not in `own_queue`.
-    /// Returns `None` if no predecessor has a kernel in the other queue.
+    /// Returns the last kernel that a predecessor of `task` has in the kernel queue of `device` that is not `own_queue`. Returns
+    /// `None` if all kernels of the predecessors are in `own_queue`.
     pub(super) fn last_kernel_before(&self, device: usize, task: u32, own_queue: usize) -> Option<CommandId> {
         self.predecessors(device, task).filter(|taken| taken.number != own_queue).filter_map(|taken| taken.last_kernel).last()
     }

@@ -6,7 +6,7 @@ use crate::slots::{Grant, Slot};
 
 /// The result of an attempt to assign memory to the registers of a device's tasks.
 pub(super) enum Memory {
-    /// All registers have memory, or as many registers as the memory limit allows now.
+    /// All registers of the device's tasks have memory, or as many registers as the memory limit of the device allows now.
     Assigned,
     /// The caller must first carry out this step, which allocates or frees device memory.
     Ask(Step),
@@ -18,7 +18,7 @@ impl Dispatcher<'_> {
     /// Reports the result of an allocation that the dispatcher requested by [`Step::Obtain`].
     ///
     /// # Errors
-    /// Returns the error of the allocation, unless the device only lacks memory and can continue with less.
+    /// Returns the error of the allocation, unless the device lacks memory or is lost, so that other devices can run its tasks.
     pub fn obtained(&mut self, device: usize, slot: Slot, result: Result<()>) -> Result<()> {
         let slots = &mut self.devices[device].slots;
         match result {
@@ -28,7 +28,7 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// Assigns memory to the registers of a device's tasks, in plan order, as far as the memory limit allows.
+    /// Assigns memory to the registers of a device's tasks, in plan order, as far as the memory limit of the device allows.
     pub(super) fn allocate(&mut self, device: usize) -> Result<Memory> {
         for t in 0..self.devices[device].taken.len() {
             let task = self.devices[device].taken[t].task;

@@ -1,15 +1,15 @@
-//! Handles devices that have less memory than they report.
+//! Handles devices that have less memory than they report, and devices that are lost during a run.
 //!
-//! A device *leaves the run* if its memory does not suffice for its first task, or if one of its commands lacks memory. A command
-//! lacks memory if a kernel needs more scratch memory than is free, or a driver needs more memory for a transfer. A device that
-//! has left the run takes no further task, and its tasks are handled as follows:
+//! A device *leaves the run* if its memory does not suffice for its first task, if one of its commands lacks memory, or if the
+//! device is lost. A command lacks memory if a kernel needs more scratch memory than is free, or if a driver finds too little
+//! memory for a transfer. A device that has left the run takes no further task, and its tasks are handled as follows:
 //!
 //! - A task that has written nothing outside its registers is given back as soon as none of its commands is in flight. When a
-//!   task is given back, another device runs the task from its beginning and loads the same values again. The values that the
-//!   second device loads are unchanged, since the task itself has written nothing, and no other task may write these values
-//!   before the task is done.
+//!   task is given back, another device runs the task from its beginning and loads the same values again. The matrices from which
+//!   both devices load still hold these values, since the task has written nothing outside its registers, and no other task may
+//!   write the values before the task is done.
 //! - A task that has written outputs continues on its device, which can use the memory of the tasks that were given back. If a
-//!   command of the continued task lacks memory, the run ends with the error of this command.
+//!   command of the continued task fails, the run ends with the error of this command.
 //!
 //! The run fails when all devices have left the run and no device has tasks.
 
@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::schedule::task_footprint;
 
 impl Dispatcher<'_> {
-    /// Reports that a command that was issued to this lane failed because the device lacks memory.
+    /// Reports that a command of this lane failed because the device lacks memory or is lost.
     ///
     /// # Errors
     /// Returns `error` if the task of the command has written outputs, because no other device can then run the task.
@@ -38,17 +38,18 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// The error of a device that left the run because its memory did not suffice; `None` if no device left the run.
+    /// The error because of which one of the devices left the run; `None` if no device left the run.
     #[must_use]
     pub fn shortage(mut self) -> Option<Error> {
         self.devices.iter_mut().find_map(|device| device.out.take())
     }
 
-    /// Checks whether the memory of a device suffices for its first task, which waits for memory. If the memory does not suffice,
-    /// the device leaves the run.
+    /// Checks whether the memory of a device suffices for its first task, which waits for memory. If the memory of the device does
+    /// not suffice, the device leaves the run, unless the first task has written outputs: then the method returns the error of the
+    /// refused allocation.
     pub(super) fn suffices(&mut self, device: usize) -> Result<Memory> {
         if !self.devices[device].slots.is_short() {
-            return Ok(Memory::Assigned); // no allocation was refused, so memory becomes free when commands complete
+            return Ok(Memory::Assigned); // no allocation was refused, so memory for the task becomes free when commands complete
         }
         let taken = &self.devices[device].taken[0];
         let (task, wrote) = (&self.plan.tasks()[taken.task as usize], taken.wrote);
@@ -95,7 +96,7 @@ impl Dispatcher<'_> {
         let (bound, free): (VecDeque<_>, VecDeque<_>) = taken.into_iter().partition(is_bound);
         self.devices[device].taken = bound;
         if free.is_empty() {
-            return; // no task was given back, and the remaining tasks reuse their own memory
+            return; // no task was given back, and the tasks that stay on the device reuse their own memory
         }
         for Taken { task, .. } in free {
             let info = &self.plan.tasks()[task as usize];

@@ -16,7 +16,7 @@ const COMMANDS: CommandId = 4;
 const LD: CommandId = 0;
 const EXEC: CommandId = 1;
 const ST: CommandId = 3;
-/// Number of bytes of a tile.
+/// Number of bytes of a tile of the plan [`tiles`].
 const TILE: usize = 4 * 4 * 8;
 
 /// A plan in which each task scales one tile twice. Each task also has a register that no command uses.
@@ -182,7 +182,7 @@ fn a_task_that_has_written_and_finds_no_memory_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
 }
 
-/// Three tasks scale one tile each; the last task scales both tiles.
+/// The plan has four tasks: the first three tasks scale one tile each, and the last task scales both tiles.
 #[test]
 fn a_task_follows_what_it_waits_for_into_the_queues_of_its_device() {
     let mut plan = Plan::new("scale", DType::F64);
@@ -202,8 +202,8 @@ fn a_task_follows_what_it_waits_for_into_the_queues_of_its_device() {
         Step::Run(issue) => Some((issue.command, issue.after)),
         _ => None,
     };
-    // in one queue the third task follows the first; in the other queue the last task follows the second, and also waits for the
-    // third
+    // in one queue the third task follows the first task; in the other queue the fourth task follows the second task, and waits for
+    // the third task too
     assert_eq!(given(0), Some((kernel(0), None)));
     assert_eq!(given(1), Some((kernel(1), None)));
     assert_eq!(given(0), Some((kernel(2), None)));

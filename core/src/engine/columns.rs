@@ -1,14 +1,15 @@
-//! Device memory for copies of columns, such as pivots, which the engine keeps from call to call.
+//! Buffers of a device for copies of columns, such as pivots. The engine keeps the buffers of columns from call to call.
 
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::sync::{Arc, Mutex, lock};
 
-/// Maximum number of idle bytes that are kept. The pivots of a batch of many small matrices fit in this number of bytes.
+/// Maximum total size in bytes of the idle buffers that a device keeps. The pivots of a batch of many small matrices fit in
+/// `KEPT` bytes.
 const KEPT: usize = 4 << 20;
 
-/// Maximum number of idle bytes that are kept on a device with the memory limit `limit`. The kept bytes count against the memory
-/// limit.
+/// Maximum total size in bytes of the idle buffers that a device with the memory limit `limit` keeps. Idle buffers count against
+/// the memory limit of the device.
 fn kept_within(limit: Option<usize>) -> usize {
     limit.map_or(KEPT, |limit| (limit / 64).clamp(64 << 10, KEPT))
 }
@@ -19,7 +20,7 @@ pub(super) type Column = (Arc<DeviceBuffer>, usize);
 #[derive(Debug, Default)]
 struct Memory {
     idle: Vec<Column>,
-    /// Total size in bytes of all buffers, both idle and in use.
+    /// Total size in bytes of all buffers for copies of columns, both idle and in use.
     held: usize,
 }
 
@@ -28,7 +29,7 @@ struct Memory {
 pub(super) struct Columns(Mutex<Memory>);
 
 impl Columns {
-    /// Returns a buffer of at least `bytes`: the smallest idle buffer of this size or larger, or else a new buffer from `alloc`.
+    /// Returns the smallest idle buffer of at least `bytes` bytes, or a new buffer from `alloc` if no idle buffer is large enough.
     pub fn take(&self, bytes: usize, alloc: impl FnOnce(usize) -> Result<Arc<DeviceBuffer>>) -> Result<Column> {
         let mut memory = lock(&self.0);
         let fitting = memory.idle.iter().enumerate().filter(|(_, (_, size))| *size >= bytes);
@@ -41,8 +42,8 @@ impl Columns {
         Ok((buffer, bytes))
     }
 
-    /// Keeps a buffer for the next call. The buffer is not kept if a kernel may still use it (`is_idle` is false), or if too many
-    /// bytes would be kept. `limit` is the memory limit of the device.
+    /// Keeps the buffer of `column` for the next call, unless a kernel may still use the buffer (`is_idle` is false) or the idle
+    /// buffers would exceed their maximum total size. `limit` is the memory limit of the device.
     pub fn give_back(&self, column: Column, is_idle: bool, limit: Option<usize>) {
         let mut memory = lock(&self.0);
         let idle: usize = memory.idle.iter().map(|(_, size)| size).sum();
@@ -62,7 +63,7 @@ impl Columns {
         drop(memory);
     }
 
-    /// Total size in bytes of all buffers, both idle and in use.
+    /// Total size in bytes of all buffers for copies of columns, both idle and in use.
     pub fn held(&self) -> usize {
         lock(&self.0).held
     }

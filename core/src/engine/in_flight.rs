@@ -8,8 +8,8 @@ use crate::dispatch::{Issue, Lane};
 use crate::error::Result;
 use crate::token::Token;
 
-/// How long the engine thread polls for completed commands before it sleeps. The engine thread polls for about as long as waking
-/// a sleeping thread takes.
+/// How long the engine thread polls for completed commands before it sleeps. `POLL_TIME` is about the time that the system needs
+/// to wake a sleeping thread.
 const POLL_TIME: Duration = Duration::from_micros(100);
 
 /// Time between two polls, as long as the engine thread does not sleep between polls. More frequent polls would slow down the
@@ -45,12 +45,12 @@ impl Submitted {
     }
 }
 
-/// The commands submitted to a device and not yet reported to the run. Dropping this value waits until all commands have
+/// The commands submitted to a device and not yet reported to the run. Dropping an `InFlight` waits until all its commands have
 /// completed, since the run only borrows the memory of their operands.
 #[derive(Debug)]
 pub(super) struct InFlight {
     submitted: Vec<Submitted>,
-    /// When the engine thread last submitted a command or found a completed one.
+    /// When the engine thread last submitted a command or last found a completed command.
     busy: Instant,
 }
 
@@ -69,7 +69,7 @@ impl InFlight {
     }
 
     /// Adds a command to the commands in flight, where `submitted` is the result of the command's submission. If the command has
-    /// already completed or failed, the method returns the result of the command instead.
+    /// already completed or failed, the method does not add the command but returns its result.
     pub fn add(&mut self, lane: Lane, issue: Issue, start: Option<f64>, submitted: Result<Token>) -> Option<Ended> {
         let result = match submitted {
             Ok(token) if !token.is_done() => {
@@ -101,8 +101,8 @@ impl InFlight {
         Some(self.submitted.remove(0).ended(result))
     }
 
-    /// Returns how long the engine thread may sleep before it polls again: a fraction of the time during which no command was
-    /// submitted or completed. In the first `POLL_TIME` after a submission or completion, the method itself spins for a few
+    /// Returns how long the engine thread may sleep before it polls again: a fraction of the time since the last submission or
+    /// completion of a command. In the first `POLL_TIME` after a submission or completion, the method itself spins for a few
     /// microseconds and returns zero.
     pub fn poll_or_sleep_time(&self) -> Duration {
         let waited = self.busy.elapsed();
@@ -119,7 +119,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        // waits without reading the results: commands are left here only after a panic, when no thread reports them
+        // the results are ignored: commands are still in flight here only after a panic, when no thread reports results
         self.submitted.iter().for_each(|submitted| drop(submitted.token.wait()));
     }
 }

@@ -14,8 +14,9 @@ use crate::schedule::Schedule;
 use crate::sync::Arc;
 use crate::token::Token;
 
-/// A call on the resident matrices of one device. Columns of the call, such as pivots, may lie in host memory. The engine copies
-/// columns in host memory to the device before the call, and back after the call.
+/// A call on the resident matrices of one device. Columns of the call, such as pivots, may lie in host memory. Before the call,
+/// the engine copies to the device each column that the call reads. After the call, the engine copies back to host memory each
+/// column that the call writes.
 #[derive(Debug)]
 pub struct InPlace<'a> {
     /// The instructions of the call, on whole matrices. Each operand of an instruction is an index into `memory`.
@@ -28,8 +29,8 @@ pub struct InPlace<'a> {
 }
 
 impl InPlace<'_> {
-    /// Whether the instructions write a matrix on the device. Columns in host memory do not count, because the engine writes
-    /// columns after all instructions have completed.
+    /// Whether the instructions write a matrix on the device. Columns in host memory do not count as matrices, because the engine
+    /// writes these columns only after all instructions have completed.
     fn writes_matrices(&self) -> bool {
         let mut writes = false;
         for instruction in self.instructions {
@@ -41,8 +42,8 @@ impl InPlace<'_> {
     }
 }
 
-/// A column in host memory with its copy on the device. Dropping this value keeps the device memory of the copy for the next
-/// call.
+/// A column in host memory with its copy on the device. When a `ColumnCopy` is dropped, the device keeps the memory of the copy
+/// for the next call.
 struct ColumnCopy<'d> {
     runtime: &'d DeviceRuntime,
     /// Index of the column in [`InPlace::memory`].
@@ -65,19 +66,20 @@ impl Drop for ColumnCopy<'_> {
 }
 
 impl ColumnCopy<'_> {
-    /// Describes the copy as a resident matrix of the device.
+    /// Describes the copy of the column as a resident matrix of the device.
     fn on_device(&self) -> RawMat {
         let ld = self.raw.rows.max(1);
         RawMat { home: Home::Device(self.resident), offset: 0, ld, layout: Layout::ColMajor, ..self.raw }
     }
 }
 
-/// For each column that the call writes, the buffer of its copy on the device and its rectangle in host memory.
+/// For each column that the call writes: the device buffer with the copy of the column, and the column as a rectangle in host
+/// memory.
 fn written<'a>(copies: &'a [ColumnCopy<'_>]) -> impl Iterator<Item = (&'a DeviceBuffer, HostRect)> {
     copies.iter().filter(|copy| copy.is_written).map(|copy| (&*copy.buffer.0, HostRect::whole(&copy.raw)))
 }
 
-/// The tokens of submitted instructions. Dropping this value waits until the instructions have completed, since the call only
+/// The tokens of submitted instructions. Dropping a `Submitted` waits until the instructions have completed, since the call only
 /// borrows the memory of their operands.
 #[derive(Default)]
 struct Submitted(Vec<Token>);
@@ -102,14 +104,14 @@ impl DeviceRuntime {
     /// Runs a call on resident matrices on the caller's thread.
     ///
     /// # Safety
-    /// The matrices must meet the requirements of the instructions, nothing else may access the matrices until the method
-    /// returns, and the schedule must have been made for these matrices.
+    /// The matrices and columns of `call` must meet the requirements of the instructions, nothing else may access them until the
+    /// method returns, and the schedule of `call` must have been made for these matrices and columns.
     ///
     /// # Errors
     /// The device has too little memory for a column, or a transfer or a kernel failed.
     pub unsafe fn run_in_place(&self, call: &InPlace<'_>, trace: Option<&Trace>) -> Result<()> {
         let mut touched = false;
-        // SAFETY: the caller fulfils the safety contract of `run_in_place`.
+        // SAFETY: `run_on_copies` has the same safety contract as `run_in_place`, which the caller fulfils.
         let outcome = unsafe { self.run_on_copies(call, trace, &mut touched) };
         self.note_loss(outcome).map_err(|error| {
             if error.kind().is_recoverable_elsewhere() {
@@ -122,7 +124,8 @@ impl DeviceRuntime {
 
     unsafe fn run_on_copies(&self, call: &InPlace<'_>, trace: Option<&Trace>, touched: &mut bool) -> Result<()> {
         let mut copies = Vec::new();
-        // SAFETY: the caller of `run_in_place` fulfils its safety contract, and only this call uses the copies of columns.
+        // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices and columns of the call, and only
+        // this call uses the copies of the columns.
         unsafe {
             self.copy_columns(call, &mut copies)?;
             match call.schedule {
@@ -157,20 +160,22 @@ impl DeviceRuntime {
                 Operand::of(raw, Memory::Buffer(buffer))
             })
         };
-        // a single instruction and the reads of its columns are one request; if the request fails, columns may be partly written
+        // `launch_and_read` runs a single instruction and also writes its columns in host memory, so a failure may leave these
+        // columns partly written
         *touched = call.writes_matrices() || call.instructions.len() == 1;
         match (call.instructions, trace) {
             ([instruction], None) => {
                 let reads: Vec<_> = written(copies).collect();
-                // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices; only this call uses
-                // the copies.
+                // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices and columns of the call,
+                // and only this call uses the copies of the columns.
                 return unsafe { self.device.launch_and_read(&resolved(instruction), &reads) };
             }
             (instructions, None) => {
                 let mut submitted = Submitted::default();
                 for instruction in instructions {
-                    // the queue runs the instructions in the order of submission, so the host does not wait between them
-                    // SAFETY: the caller keeps the matrices borrowed; `wait` returns after all instructions have completed.
+                    // kernel queue 0 runs the instructions in the order of submission, so the host waits only after the last one
+                    // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices until that method
+                    // returns, and `submitted` waits for all instructions before that method returns.
                     match unsafe { self.device.submit(Work::Run { instruction: &resolved(instruction), queue: 0 }, &[]) } {
                         Ok(token) => submitted.0.push(token),
                         Err(error) => return submitted.wait().and(Err(error)),
@@ -189,7 +194,8 @@ impl DeviceRuntime {
             }
         }
         *touched = true;
-        // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the columns; only this call uses the copies.
+        // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the columns in host memory, and only this call
+        // uses the copies of the columns.
         written(copies).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
     }
 
@@ -205,14 +211,16 @@ impl DeviceRuntime {
             self.residents.insert(copy.resident.key, Arc::clone(&copy.buffer.0), 0);
             bindings[copy.matrix] = copy.on_device();
         }
-        // SAFETY: the caller of `run_in_place` fulfils the contract of `run`. A pool without threads suffices, since the calling
-        // thread is the engine thread of the only device.
+        // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices and columns of the call, and that
+        // the schedule was made for them. Only this call uses the copies of the columns. A pool without threads suffices, since the
+        // calling thread is the engine thread of the only device.
         let outcome = unsafe { run(&LanePool::default(), &[self], schedule, &bindings, trace) };
         // `run` has already added the name of the device and the state of the outputs to the error
         outcome.map_err(|RunError { error, .. }| error)
     }
 
-    /// Allocates device memory for a column. If too little memory is left, the method first frees idle memory of other columns.
+    /// Allocates device memory for a column. If the device has too little memory left, the method first frees the idle buffers of
+    /// other columns, and then copies of host matrices that no call uses.
     fn alloc_column(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         if bytes > self.free_memory() {
             self.columns.trim();
@@ -228,8 +236,8 @@ impl DeviceRuntime {
         self.alloc(bytes).map(Arc::new)
     }
 
-    /// Makes a copy on the device for each column in host memory. If the call reads a column, the method also copies the elements
-    /// of the column to the device.
+    /// Obtains a device buffer for each column that lies in host memory. If the call reads a column, the method also copies the
+    /// elements of this column to its buffer.
     unsafe fn copy_columns<'d>(&'d self, call: &InPlace<'_>, copies: &mut Vec<ColumnCopy<'d>>) -> Result<()> {
         for (matrix, &raw) in call.memory.iter().enumerate() {
             if !matches!(raw.home, Home::Host(_)) {
@@ -249,7 +257,7 @@ impl DeviceRuntime {
             copies.push(ColumnCopy { runtime: self, matrix, raw, buffer, is_written, resident: Resident::new(0) });
             if is_read {
                 let copy = &copies[copies.len() - 1];
-                // SAFETY: the caller keeps the column borrowed during the call, and only this call uses the buffer.
+                // SAFETY: the caller of `run_in_place` lets nothing else access the column, and only this call uses the buffer.
                 unsafe { self.device.write(HostRect::whole(&raw), &copy.buffer.0)? };
             }
         }

@@ -21,16 +21,16 @@ pub enum TimedKernel {
     Getrf,
 }
 
-/// Minimum duration of a measurement. A kernel or transfer is repeated for at least this time, because an idle device needs some
-/// time to raise its clock frequency.
+/// Minimum duration of a measurement. A measurement repeats its kernel or transfer for at least `REPEAT`, because an idle device
+/// needs some time to raise its clock frequency.
 const REPEAT: Duration = Duration::from_millis(20);
-/// Minimum number of runs in a measurement, since other programs slow down some of the runs.
+/// Minimum number of repetitions in a measurement, since other programs may slow down some of the repetitions.
 const RUNS: u32 = 4;
 
 impl DeviceRuntime {
-    /// Measures the seconds that a kernel takes. The operand A of the kernel has the order `n`. The operand B, if the kernel has
-    /// one, has `cols` columns. The result is the time of the shortest run, not counting the first run, in which the kernel may
-    /// be compiled.
+    /// Measures how many seconds a kernel takes. The operand A of the kernel has the order `n`. The operand B, if the kernel has
+    /// one, has `cols` columns. The method returns the time of the shortest repetition of the kernel. The first execution, in
+    /// which the kernel may be compiled, does not count.
     ///
     /// # Errors
     /// The device has too little memory left, or a command failed.
@@ -61,16 +61,17 @@ impl DeviceRuntime {
         };
         self.fill(a)?;
         self.fill(b)?;
-        // SAFETY: only this function uses the buffers, and they have the sizes that the instructions need.
+        // SAFETY: only this function uses the buffers, and each buffer is as large as its operand.
         let launch = |instruction| unsafe { device.launch(instruction) };
-        // A is restored before each run: factoring the factors repeatedly would lead to denormal numbers, which slow some
-        // processors down
+        // `Getrf` overwrites A, so A is restored before each repetition: factoring the result again and again would lead to
+        // denormal numbers, which slow some processors down
         let restore = Instruction::Copy { a: b, b: a };
         let prepare = || if kernel == TimedKernel::Getrf { launch(&restore) } else { Ok(()) };
         self.shortest(prepare, || launch(&instruction))
     }
 
-    /// Measures the seconds that a transfer of `bytes` to the device takes, and the seconds of the transfer back.
+    /// Measures how many seconds a transfer of `bytes` to the device takes, and how many seconds a transfer of `bytes` from the
+    /// device to the host takes.
     ///
     /// # Errors
     /// The device has too little memory left, or a transfer failed.
@@ -78,7 +79,7 @@ impl DeviceRuntime {
         self.require_memory(bytes)?;
         let buffer = self.note_loss(self.device().alloc(bytes))?;
         let mut host = vec![0.0_f32; bytes / DType::F32.size()];
-        // each column of the transferred matrix takes one kilobyte, a usual size
+        // each column of the transferred matrix takes one kilobyte, a usual size of a column
         let rows = host.len().min(256);
         let rect = HostRect::packed(&mut host, rows);
         // SAFETY: only this function uses the host matrix and the buffer.
@@ -88,7 +89,7 @@ impl DeviceRuntime {
         Ok([to_device, back])
     }
 
-    /// Returns an error if the memory limit and the resident matrices leave fewer than `bytes` for a measurement.
+    /// Returns an error if the resident matrices leave fewer than `bytes` of the device's memory limit for a measurement.
     fn require_memory(&self, bytes: usize) -> Result<()> {
         let left = self.free_memory();
         if bytes <= left {
@@ -98,8 +99,9 @@ impl DeviceRuntime {
         Err(Error::new(ErrorKind::OutOfMemory, "measure", message))
     }
 
-    /// Fills a packed matrix of n rows in a buffer of the device with numbers of magnitude up to 1/n. In a triangular solve with
-    /// elements of at most this magnitude beside a unit diagonal, the elements of the solution neither overflow nor vanish.
+    /// Fills a packed matrix of n rows, which lies in a buffer of the device, with numbers of magnitude at most 1/(2n). A
+    /// triangular solve neither overflows nor underflows if the triangular matrix has a unit diagonal and its other elements have
+    /// magnitudes of at most 1/(2n).
     fn fill(&self, of: Operand<'_>) -> Result<()> {
         match of.dtype {
             DType::F32 => self.fill_as(of, |number| number as f32),
@@ -123,8 +125,8 @@ impl DeviceRuntime {
         self.note_loss(unsafe { self.device().write(HostRect::packed(&mut host, of.rows), buffer) })
     }
 
-    /// Runs `work` several times and returns the seconds of the shortest run. The first run of `work` is not counted. The time of
-    /// `prepare`, which is called before each run, is not counted either.
+    /// Calls `work` several times and returns the seconds of the shortest call. The first call of `work` is not counted. The time
+    /// of `prepare`, which is called before each call of `work`, is not counted.
     fn shortest(&self, prepare: impl Fn() -> Result<()>, work: impl Fn() -> Result<()>) -> Result<f64> {
         self.note_loss(prepare().and_then(|()| work()))?;
         let (begin, mut shortest) = (Instant::now(), f64::INFINITY);

@@ -53,7 +53,7 @@ struct State<'p> {
     error: Option<Error>,
     /// Number of engine threads that sleep until `changed` is notified.
     waiting: usize,
-    /// Number of changes of the dispatcher so far that may have given work to sleeping threads.
+    /// How many times the dispatcher has reported a change that may give work to sleeping engine threads.
     changes: u64,
 }
 
@@ -74,8 +74,8 @@ enum Next {
 /// The error that ended a run early, and the state of the matrices that the plan writes.
 #[derive(Debug)]
 pub struct RunError {
-    /// The first error of a command or an allocation. If all devices left the run for lack of memory, `error` is the error of one
-    /// of the devices.
+    /// The first error of a command or an allocation. If all devices left the run because they lack memory or are lost, `error`
+    /// is the error of one of these devices.
     pub error: Error,
     /// Whether matrices that the plan writes may be partly written. If `touched` is false, the matrices are unchanged and the
     /// caller may retry the call.
@@ -113,16 +113,16 @@ pub fn reach(device: usize, facts: &DeviceFacts, bindings: &[RawMat]) -> Reach {
     Reach { memory, in_place, flops: facts.rates.flops, queues: facts.queues }
 }
 
-/// Runs a schedule on devices. `bindings` holds the memory of the plan's matrices. If `trace` is given, the engine adds every
-/// executed command to the trace, with its start time and its end time.
+/// Runs a schedule on devices. `bindings` states in which memory each matrix of the plan lies. If `trace` is given, the engine
+/// adds every executed command to the trace, with its start time and its end time.
 ///
 /// # Safety
 /// The memory of the bindings must be as the plan declares (shapes, element types, written or read), and nothing else may access
 /// this memory until `run` returns. The [`reach`] of the schedule must have been computed from the same bindings and devices.
 ///
 /// # Errors
-/// Returns the first error that a command of the run reports. The returned error names the command, its task and its device, and
-/// states whether matrices that the plan writes may be partly written.
+/// Returns the first error of a command or an allocation of the run. The error of a command names the command, its task and its
+/// device. The returned error states whether matrices that the plan writes may be partly written.
 pub unsafe fn run(
     pool: &LanePool,
     devices: &[&DeviceRuntime],
@@ -180,8 +180,8 @@ impl<'p> Run<'p> {
         let mut state = lock(&self.state);
         loop {
             let (mut changed, mut lanes) = (false, 0);
-            // the loop asks the store lane first and the load lane last, since the result that a store reads may still be in a
-            // cache
+            // the loop requests a step for the store lane first and for the load lane last, since the result that a store reads
+            // may still be in a cache
             for lane in state.dispatcher.lanes_of(device).rev() {
                 lanes += 1;
                 let step = state.dispatcher.next(lane);
@@ -198,8 +198,8 @@ impl<'p> Run<'p> {
                     }
                 }
             }
-            // if a step changed the dispatcher, a lane that was asked before the step may have work now, so the loop asks all
-            // lanes again
+            // if a step changed the dispatcher's state, a lane for which the loop found no work before that step may have work
+            // now, so the loop starts again with the first lane
             if !(changed && lanes > 1) {
                 if !is_idle {
                     return Next::Wait(state.changes);
@@ -219,8 +219,8 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Puts an engine thread that has commands in flight to sleep for at most `longest`. Returns at once if the change
-    /// counter of the run is no longer `seen`.
+    /// Lets an engine thread sleep for at most `longest` while its commands are in flight. Returns at once if the
+    /// change counter of the run is not equal to `seen`.
     fn rest(&self, seen: u64, longest: Duration) {
         let mut state = lock(&self.state);
         if state.changes == seen {
@@ -276,7 +276,8 @@ impl<'p> Run<'p> {
     /// Returns the outcome of the run, after the engine threads of all devices have returned.
     ///
     /// # Errors
-    /// Returns the first error of a command, or the error that says why the devices ran out of memory.
+    /// Returns the first error that stopped the run. If all devices left the run because they lack memory or are lost, returns
+    /// the error of one of these devices.
     pub fn finish(self) -> Result<(), RunError> {
         #[cfg(not(loom))]
         let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -20,12 +20,14 @@ use crate::token::Token;
 pub(super) struct Kept {
     pub buffer: Arc<DeviceBuffer>,
     pub bytes: usize,
-    /// The matrix that the last command on this memory stored as a whole; `None` if the last command was not such a store.
+    /// The matrix that the last command on this memory stored as a whole; `None` if the last command did not store a whole
+    /// matrix.
     pub stored: Option<MatrixId>,
 }
 
-/// The memory of a device's physical registers. When this value is dropped, the memory of the registers is kept for the next run.
-/// After a panic of the backend the memory is freed instead of kept, because kernels may still use the memory.
+/// The memory of a device's physical registers. When a `Registers` is dropped, the device keeps the memory of the registers for
+/// the next run, unless the device works in host memory. After a panic of the backend the memory of the registers is freed
+/// instead, because kernels may still use this memory.
 #[derive(Debug)]
 pub(super) struct Registers<'d> {
     runtime: &'d DeviceRuntime,
@@ -46,8 +48,9 @@ impl<'d> Registers<'d> {
         Registers { runtime, slots: HashMap::new() }
     }
 
-    /// Gives a physical register kept memory of the same size. If no kept memory has this size, the method frees all kept memory,
-    /// so that the memory limit is never exceeded, and then allocates new memory.
+    /// Assigns memory to a physical register. If the device keeps memory of the register's size from an earlier run, the method
+    /// assigns this memory. Otherwise the method frees all kept memory, so that the device never exceeds its memory limit, and
+    /// allocates new memory for the register.
     pub fn obtain(&mut self, slot: Slot) -> Result<()> {
         let runtime = self.runtime;
         let mut kept = lock(&runtime.kept);
@@ -74,7 +77,8 @@ impl<'d> Registers<'d> {
         Arc::clone(&kept.buffer)
     }
 
-    /// Submits a command to the device. A kernel starts only after the kernels in `after`, which run in another queue.
+    /// Submits a command to the device. If the command is a kernel, it starts only after the kernels of the other kernel queue
+    /// whose tokens are in `after`.
     pub fn submit(&mut self, run: &Run<'_>, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
         let command = &run.plan.commands()[issue.command as usize];
         for slot in issue.operands.iter().flatten() {
@@ -83,14 +87,14 @@ impl<'d> Registers<'d> {
         match command {
             Command::Ld(ld) => {
                 let (from, to) = self.transfer(run, ld.reg, issue);
-                // SAFETY: the rectangle lies inside a matrix of the same element type, which is borrowed for the run. The
-                // dispatcher issues no conflicting command until this command has completed.
+                // SAFETY: the rectangle lies inside a matrix that the caller of `run` keeps borrowed, and the register has the
+                // element type of the matrix. Until the LD has completed, the dispatcher issues no command that conflicts with it.
                 unsafe { self.runtime.device.submit(Work::Write { from, to: &to }, &[]) }
             }
             Command::St(st) => {
                 let (to, from) = self.transfer(run, st.reg, issue);
-                // SAFETY: the rectangle lies inside a matrix that is borrowed for the run. The dispatcher issues no conflicting
-                // command until this command has completed.
+                // SAFETY: the rectangle lies inside a matrix that the caller of `run` keeps borrowed. Until the ST has completed,
+                // the dispatcher issues no command that conflicts with it.
                 unsafe { self.runtime.device.submit(Work::Read { from: &from, to }, &[]) }
             }
             Command::Exec(exec) => self.exec(run, &exec.instruction, lane, issue, after),
@@ -124,8 +128,9 @@ impl<'d> Registers<'d> {
             let at = at.next().expect("endless");
             operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
         });
-        // SAFETY: all operands lie inside their memory. The dispatcher issues no conflicting command until this kernel has
-        // completed, except kernels that their queue or `after` keeps in order with this kernel.
+        // SAFETY: each operand lies inside its register or inside a matrix that the caller of `run` keeps borrowed. Until this
+        // kernel has completed, the dispatcher issues no command that conflicts with it, except kernels that their queue or
+        // `after` keeps in order with this kernel.
         unsafe { self.runtime.device.submit(Work::Run { instruction: &resolved, queue: lane.number }, after) }
     }
 

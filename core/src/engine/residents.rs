@@ -18,12 +18,13 @@ enum Owner {
 #[derive(Debug)]
 struct Matrix {
     buffer: Arc<DeviceBuffer>,
-    /// Number of bytes that count against the memory limit: 0 for a buffer that the application allocated.
+    /// Number of bytes that this matrix uses of the device's memory limit. The number is 0 for a buffer that the application
+    /// allocated, and for the copy of a column, which `Columns` counts.
     bytes: usize,
     owner: Owner,
 }
 
-/// The resident matrices of one device, by key. A matrix that was added later has a greater key.
+/// The resident matrices of one device, by key. Of two matrices, the matrix that was added later has the greater key.
 #[derive(Debug, Default)]
 pub(super) struct Residents(Mutex<BTreeMap<u64, Matrix>>);
 
@@ -53,7 +54,7 @@ impl Residents {
         lock(&self.0).remove(&key).map(|matrix| (matrix.buffer, matrix.bytes))
     }
 
-    /// Increments the number of calls that use a copy. Returns false if the copy was freed.
+    /// Increments the number of calls that use a copy of a host matrix. Returns false if the device has already freed the copy.
     pub fn begin_use(&self, key: u64) -> bool {
         let mut matrices = lock(&self.0);
         let Some(Matrix { owner: Owner::Calls(calls), .. }) = matrices.get_mut(&key) else { return false };
@@ -61,7 +62,7 @@ impl Residents {
         true
     }
 
-    /// Decrements the number of calls that use a copy.
+    /// Decrements the number of calls that use a copy of a host matrix.
     pub fn end_use(&self, key: u64) {
         if let Some(Matrix { owner: Owner::Calls(calls), .. }) = lock(&self.0).get_mut(&key) {
             *calls -= 1;
@@ -93,7 +94,8 @@ impl Residents {
         }
     }
 
-    /// Bytes of all matrices except the copies that no call uses.
+    /// Number of bytes of the device's memory limit that the resident matrices use, not counting the copies of host matrices that
+    /// no call uses.
     pub fn needed_bytes(&self) -> usize {
         lock(&self.0).values().filter(|matrix| matrix.owner != Owner::Calls(0)).map(|matrix| matrix.bytes).sum()
     }

@@ -21,9 +21,9 @@ use crate::sync::{Arc, Mutex, lock};
 #[derive(Debug)]
 pub struct DeviceRuntime {
     pub(super) device: Box<dyn Device>,
-    /// Memory of the physical registers of the last run, kept for the next run. On some devices an allocation takes as long as
-    /// filling the memory. The list is always empty for a device that works in host memory, since other programs may need this
-    /// memory.
+    /// Memory of the physical registers of the last run, kept for the next run, because on some devices an allocation takes as
+    /// long as filling the allocated memory. A device that works in host memory keeps no memory for registers, since other
+    /// programs may need host memory.
     pub(super) kept: Mutex<Vec<Kept>>,
     pub(super) columns: Columns,
     pub(super) residents: Residents,
@@ -105,19 +105,20 @@ impl DeviceRuntime {
     /// column-major matrices only.
     ///
     /// # Safety
-    /// Nothing else may access the matrices until the method returns.
+    /// The matrices `a`, `ipiv` and `info` must lie in readable and writable host memory, and nothing else may access them until
+    /// the method returns.
     ///
     /// # Errors
     /// The kernel could not be built, or failed.
     pub unsafe fn getrf_by_rows(&self, pivoting: bool, a: &RawMat, ipiv: &RawMat, info: &RawMat) -> Option<Result<()>> {
         let [a, ipiv, info] = [a, ipiv, info].map(HostRect::whole);
-        // SAFETY: the caller guarantees that nothing else accesses the matrices, which is the contract of
-        // `Device::getrf_by_rows`.
+        // SAFETY: the caller guarantees that the matrices are readable and writable and that nothing else accesses them, which is
+        // the contract of `Device::getrf_by_rows`.
         let launched = unsafe { self.device.getrf_by_rows(pivoting, a, ipiv, info) }?;
         Some(self.note_loss(launched).map_err(|error| self.with_outputs(error)))
     }
 
-    /// Adds two facts to the error of a kernel: the outputs in host memory are partly written, and the name of the device.
+    /// Adds two entries to the context of a kernel's error: that the outputs may be partly written, and the name of the device.
     fn with_outputs(&self, error: Error) -> Error {
         error.with(OUTPUTS, "partly written").with("device", &self.facts().name)
     }
@@ -125,7 +126,7 @@ impl DeviceRuntime {
     /// Copies a host matrix into new device memory, packed column-major. The copy becomes the resident matrix with the key `key`.
     ///
     /// # Safety
-    /// The matrix `from` must lie in host memory that the device may read.
+    /// The matrix `from` must lie in readable host memory, and nothing else may write this matrix until the method returns.
     ///
     /// # Errors
     /// The device has too little memory left, or the transfer failed.
@@ -137,7 +138,8 @@ impl DeviceRuntime {
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
         let uploaded = self.alloc(bytes).and_then(|buffer| {
-            // SAFETY: the caller guarantees that `from` may be read; nothing else uses the new buffer.
+            // SAFETY: the caller guarantees that `from` is readable and that nothing else writes it. Only this method uses the new
+            // buffer.
             let written = if is_empty(from) { Ok(()) } else { unsafe { self.device.write(HostRect::whole(from), &buffer) } };
             written.map(|()| buffer)
         });
@@ -146,7 +148,8 @@ impl DeviceRuntime {
         Ok(())
     }
 
-    /// Allocates device memory. If the device refuses, the method frees the copies that no call uses and tries once more.
+    /// Allocates device memory. If the allocation fails for lack of memory, the method frees the copies of host matrices that no
+    /// call uses, and tries the allocation once more.
     pub(super) fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         match self.device.alloc(bytes) {
             Err(error) if error.kind().is_out_of_memory() && self.has_idle_copies() => {
@@ -157,7 +160,8 @@ impl DeviceRuntime {
         }
     }
 
-    /// Registers an external buffer as a resident matrix. The buffer does not count against the memory limit.
+    /// Registers a buffer of the application as a resident matrix. The buffer of the application does not count against the
+    /// memory limit of the device.
     pub fn adopt(&self, key: u64, buffer: DeviceBuffer) {
         self.residents.insert(key, Arc::new(buffer), 0);
     }
@@ -165,7 +169,8 @@ impl DeviceRuntime {
     /// Copies the resident matrix of this key into host memory.
     ///
     /// # Safety
-    /// The matrix `to` must lie in writable host memory and have the shape and the element type of the uploaded matrix.
+    /// The matrix `to` must lie in writable host memory, must have the shape and the element type of the resident matrix, and
+    /// must not be accessed by anything else until the method returns.
     ///
     /// # Errors
     /// There is no resident matrix of this key, or the transfer failed.
@@ -174,7 +179,8 @@ impl DeviceRuntime {
         if is_empty(to) {
             return Ok(());
         }
-        // SAFETY: the caller guarantees that `to` may be written and has the shape of the resident matrix.
+        // SAFETY: the caller guarantees that `to` is writable, that nothing else accesses it, and that it has the shape of the
+        // resident matrix.
         let read = self.note_loss(unsafe { self.device.read(&buffer, HostRect::whole(to)) });
         read.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
     }
@@ -184,9 +190,9 @@ impl DeviceRuntime {
         self.residents.free(key);
     }
 
-    /// Turns the register memory from which the last run stored a whole matrix into a resident matrix, and returns the key of
-    /// this copy. Returns `None` if no register held the whole matrix. The device keeps the copy until
-    /// [`discard_copy`](Self::discard_copy) is called, but may free the copy earlier if the device needs memory and no call uses
+    /// Keeps a copy of the host matrix `matrix` on the device: the register from which the last run stored the whole matrix
+    /// becomes a resident matrix, and the method returns its key. Returns `None` if no register held the whole matrix. The device
+    /// keeps the copy until [`discard_copy`](Self::discard_copy) is called, or until the device needs memory while no call uses
     /// the copy.
     pub fn keep_copy(&self, matrix: MatrixId) -> Option<u64> {
         let mut kept = lock(&self.kept);
@@ -197,12 +203,13 @@ impl DeviceRuntime {
         Some(key)
     }
 
-    /// Prevents the device from freeing a copy until the returned guard is dropped. Returns `None` if the copy was freed already.
+    /// Prevents the device from freeing a copy of a host matrix until the returned guard is dropped. Returns `None` if the device
+    /// has already freed the copy.
     pub fn use_copy(&self, key: u64) -> Option<CopyInUse<'_>> {
         self.residents.begin_use(key).then_some(CopyInUse { runtime: self, key })
     }
 
-    /// Removes a copy from the resident matrices, and keeps the copy's memory for the registers of the next run.
+    /// Removes a copy of a host matrix from the resident matrices, and keeps the copy's memory for the registers of the next run.
     pub fn discard_copy(&self, key: u64) {
         // `kept` is locked before the copy leaves the table of resident matrices, so that at any time the memory is in one of the
         // two tables
@@ -216,7 +223,8 @@ impl DeviceRuntime {
     /// Overwrites the resident matrix of this key with the elements of a host matrix.
     ///
     /// # Safety
-    /// The matrix `from` must lie in readable host memory and have the shape and the element type of the uploaded matrix.
+    /// The matrix `from` must lie in readable host memory, must have the shape and the element type of the resident matrix, and
+    /// must not be written by anything else until the method returns.
     ///
     /// # Errors
     /// There is no resident matrix of this key, or the transfer failed.
@@ -225,7 +233,8 @@ impl DeviceRuntime {
         if is_empty(from) {
             return Ok(());
         }
-        // SAFETY: the caller guarantees that `from` may be read and has the shape of the resident matrix.
+        // SAFETY: the caller guarantees that `from` is readable, that nothing else writes it, and that it has the shape of the
+        // resident matrix.
         unsafe { self.device.write(HostRect::whole(from), &buffer) }
     }
 
@@ -264,7 +273,8 @@ impl DeviceRuntime {
     /// Submits commands of a run to this device until the dispatcher has no more commands for the device. `device` is the index
     /// of this device in the run.
     pub fn run_lane(&self, run: &Run<'_>, device: usize) {
-        // the guard is dropped last: after a panic, the other devices stop when all commands of this device have completed
+        // `_guard` is dropped after `in_flight`, so after a panic the guard stops the other devices only when all commands of this
+        // device have completed
         let _guard = HaltOnPanic(run);
         let mut registers = Registers::new(self);
         let mut in_flight = InFlight::new();
@@ -286,7 +296,7 @@ impl DeviceRuntime {
                     registers.release(slot);
                     None
                 }
-                // the completion of the only command in flight on the only device is the only event that can create work
+                // with one device and one command in flight, only the completion of this command can create work: block until then
                 Next::Wait(_) if run.has_one_device() && in_flight.len() == 1 => in_flight.wait(),
                 Next::Wait(seen) => {
                     let ended = in_flight.ended();
@@ -307,7 +317,7 @@ impl DeviceRuntime {
     }
 
     /// Reports the end of a command to the run, and adds the command to the trace. For each lane, `ends` holds the end time of
-    /// its last command; the trace lets the lane's next command start no earlier.
+    /// the lane's last command. In the trace, a command starts no earlier than the previous command of its lane ends.
     fn report(&self, run: &Run<'_>, Ended { lane, issue, start, result }: Ended, ends: &mut HashMap<Lane, f64>) {
         if let (Some(trace), Some(start)) = (run.trace, start) {
             let (device, label, end) = (self.facts().name.clone(), run.plan.describe(issue.command), trace.now());
@@ -322,7 +332,8 @@ impl DeviceRuntime {
     }
 
     /// Frees the memory that is kept for the registers of later runs, since resident matrices or the scratch memory of kernels
-    /// may need it. A run in progress still keeps the memory of its registers when the run ends.
+    /// may need this memory. If a run is in progress, its registers stay allocated, and the device keeps their memory when the
+    /// run ends.
     pub fn release_registers(&self) {
         lock(&self.kept).clear();
     }

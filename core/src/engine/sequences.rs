@@ -43,7 +43,7 @@ impl Copies {
         memory.resize(bytes / size_of::<u64>(), 0);
         let mut copies = Copies { matrices, memory };
         copies.each(|piece, rect, copy| {
-            // SAFETY: the caller guarantees that the operands may be read; the copy has room for the whole matrix.
+            // SAFETY: the caller guarantees that the row-major operand may be read, and its copy has room for the whole matrix.
             unsafe { piece.pack(rect, copy) }
         });
         Ok(copies)
@@ -55,7 +55,7 @@ impl Copies {
     /// Nothing else may access the row-major matrices until the method returns.
     unsafe fn put_back(&mut self) {
         self.each(|piece, rect, copy| {
-            // SAFETY: the caller guarantees that nothing else accesses the matrix, and the copy has the shape of this matrix.
+            // SAFETY: the caller guarantees that nothing else accesses the row-major matrix, and its copy has the same shape.
             unsafe { piece.unpack(copy, rect) }
         });
     }
@@ -77,7 +77,8 @@ impl Copies {
 impl DeviceRuntime {
     /// Runs sequences of `length` instructions each on the caller's thread, as
     /// [`Device::launch_sequences`](crate::Device::launch_sequences) does. All operands must lie in host memory. The instructions
-    /// work on column-major copies of row-major operands. A row-major matrix may therefore occur only once among all operands.
+    /// work on column-major copies of row-major operands. Since each row-major operand has its own copy, a row-major matrix may
+    /// occur only once among all operands.
     ///
     /// # Safety
     /// Each instruction must meet the requirements of [`DeviceRuntime::launch`].
@@ -100,9 +101,10 @@ impl DeviceRuntime {
             }
         };
         let resolved: Vec<_> = instructions.iter().map(|instruction| instruction.map(&mut resolve)).collect();
-        // SAFETY: each instruction meets the requirements of `Device::launch`, and only this call accesses the copies.
+        // SAFETY: the caller guarantees that each instruction meets the requirements of `Device::launch`, and only this call
+        // accesses the copies.
         let launched = self.note_loss(unsafe { self.device.launch_sequences(&resolved, length) });
-        // SAFETY: the instructions have completed, and the caller guarantees that nothing else accesses the matrices.
+        // SAFETY: all instructions have completed, and the caller guarantees that nothing else accesses the row-major matrices.
         unsafe { copies.put_back() };
         launched.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
     }

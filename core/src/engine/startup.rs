@@ -9,10 +9,11 @@ use crate::instruction::Instruction;
 use crate::scalar::DType;
 use crate::value::Value;
 
-/// Order of the matrices in the product that is run.
+/// Order of the matrices in the product that [`Startup::first_product`] computes.
 const N: usize = 64;
 
-/// The seconds that each stage of a start takes. Only the first use of a driver in a process shows how long a user waits.
+/// The number of seconds that each stage of a device's first call takes. The times show how long a user waits only if the process
+/// has not used the device's driver before.
 #[derive(Debug)]
 pub struct Startup {
     stages: Vec<(&'static str, f64)>,
@@ -32,7 +33,8 @@ impl Startup {
         self.last = Instant::now();
     }
 
-    /// Runs one small product in single precision twice and frees its memory. Returns the name and the seconds of each stage.
+    /// Computes one small product in single precision twice, and frees the memory of its matrices. Returns the name and the
+    /// seconds of each stage.
     ///
     /// # Errors
     /// The device returns an error, or computes a wrong product.

@@ -1,5 +1,5 @@
-//! Tests of the engine with random plans in random legal orders. These tests check that the results always have the same bits,
-//! that no dependency is violated, that no deadlock or memory leak occurs, and that every error reaches the caller.
+//! Tests of the engine with random plans in random legal orders. The tests of the engine check that the results always have the
+//! same bits, that no dependency is violated, that no deadlock or memory leak occurs, and that every error reaches the caller.
 
 mod digest;
 mod late;
@@ -54,7 +54,8 @@ fn rectangle() -> impl Strategy<Value = (usize, Region)> {
 fn task() -> impl Strategy<Value = TaskCase> {
     (rectangle(), prop::collection::vec(rectangle(), 0..4), any::<[bool; 3]>()).prop_map(
         |(result, inputs, [scratch, bar, again])| {
-            // a register stands for its rectangle, so a task must not read a rectangle that it writes through another register
+            // a register is a copy of its rectangle, so a task must not write elements through one register and read them through
+            // another register
             let inputs = inputs.into_iter().filter(|(m, r)| *m != result.0 || !r.overlaps(&result.1)).collect();
             TaskCase { result, inputs, scratch, bar, again }
         },
@@ -165,8 +166,8 @@ fn step_by_step(schedule: &Schedule, runtimes: &Runtimes, bindings: &[RawMat], c
             continue;
         }
         if issued.is_empty() {
-            // a lane that received `Step::Wait` may have a command after other lanes were asked, so each lane is asked three
-            // times
+            // a lane that received `Step::Wait` may get a command after the dispatcher has returned steps for other lanes, so the
+            // test asks for a step of each lane three times
             let mut asked = lanes.iter().cycle().take(3 * lanes.len()).map(|&lane| (lane, step(lane)));
             issued.extend(asked.find_map(|(lane, step)| if let Step::Run(issue) = step { Some((lane, issue)) } else { None }));
             if issued.is_empty() {
@@ -185,7 +186,7 @@ fn step_by_step(schedule: &Schedule, runtimes: &Runtimes, bindings: &[RawMat], c
     }
 }
 
-/// Runs a schedule by the real engine, with threads.
+/// Runs a schedule by [`run`], with one engine thread for each device.
 fn with_threads(schedule: &Schedule, runtimes: &Runtimes, bindings: &[RawMat]) -> Result<(), RunError> {
     let borrowed: Vec<_> = runtimes.iter().collect();
     // SAFETY: the matrices are as the plan declares, and only this test accesses them.
@@ -218,14 +219,15 @@ fn alike(devices: usize, memory: Option<usize>) -> Vec<DigestDevice> {
     (0..devices).map(|_| DigestDevice::new(memory)).collect()
 }
 
-/// Returns the digest that all tests expect: one device runs the plan in plan order, in place where the device can.
+/// Returns the digest that all tests of `plan` expect: the digest of the matrices after one device has run the plan in plan
+/// order, in place where the device can.
 fn in_plan_order(plan: Plan) -> u64 {
     let (result, bits) = dispatch_all(plan, alike(1, None), |s, d, b| step_by_step(s, d, b, &[0]));
     result.unwrap();
     bits
 }
 
-/// Bytes of memory that hold the registers of the largest task of a random plan, and not much more.
+/// A number of bytes that suffices for the registers of the largest task of a random plan, and is not much larger than needed.
 const TIGHT: usize = 8 * 25 * 8;
 
 proptest! {
@@ -257,7 +259,7 @@ proptest! {
         prop_assert_eq!(bits, expected);
     }
 
-    /// With two kernel queues, the dispatcher issues the kernels of a task before the predecessors of the task are done.
+    /// With two kernel queues, the dispatcher may issue the kernels of a task before the predecessors of the task are done.
     #[test]
     fn two_queues_of_kernels_give_the_same_bits(
         tasks in prop::collection::vec(task(), 1..30),
@@ -365,7 +367,8 @@ fn a_copying_device_overlaps_its_queues() {
     let schedule =
         Schedule::new(ten_tiles(), vec![Reach { memory: 3 * 128, in_place: vec![false], flops: 1.0, queues: 1 }]).unwrap();
     let cost = crate::CostModel { flops: 1.0, bandwidth: 1e9, latency: 1.0 };
-    // each of the ten tasks has three steps of one second: the pipeline takes 12 s, and the steps one after the other take 30 s
+    // each of the ten tasks has three commands of one second: the thirty commands take 12 s in a pipeline, and 30 s without
+    // overlap
     let seconds = schedule.simulate(&[cost]).seconds();
     assert!(seconds < 13.0, "{seconds}");
 }

@@ -14,8 +14,8 @@ pub struct TraceEvent {
     pub lane: Lane,
     /// Text that names the command and shows its algebra.
     pub label: String,
-    /// Seconds from the beginning of the trace to the start of the command. The command starts when it is submitted, or when the
-    /// previous command of the lane ends if that is later.
+    /// Seconds from the beginning of the trace to the start of the command. The start of a command is its submission or the end
+    /// of the previous command of its lane, whichever is later.
     pub start: f64,
     /// Seconds from the beginning of the trace to the end of the command.
     pub end: f64,

@@ -30,12 +30,12 @@ fn a_command_waits_for_those_it_conflicts_with() {
     plan.exec(Instruction::Gemm { alpha: Value::F64(1.0), op_a, a: pad, op_b, b: tile, beta: Value::F64(1.0), c: result });
     plan.st(result);
     let graph = Graph::new(&plan);
-    // the product needs no edge from the copy, since both are in the EXEC queue; the store needs no edge from the load, since the
-    // product waits for the load
+    // the product needs no edge from the copy, since both commands are in the EXEC queue. The store waits for the product, and the
+    // product waits for the load, so the store needs no edge from the load
     assert_eq!(edges(&graph.commands), [(0, 2), (0, 3), (1, 3), (3, 4)]);
     assert!(edges(&graph.tasks).is_empty());
-    // the five commands have four edges and the one task has none; each of the three registers has an index and a live range of
-    // three numbers
+    // the five commands have four edges between them, and the one task has no edge. Each of the three registers has an index and a
+    // live range of three numbers
     assert_eq!(graph.bytes(), 4 * ((6 + 4 + 5) + (2 + 1) + 3 * (1 + 3)));
 }
 
@@ -43,7 +43,7 @@ fn a_command_waits_for_those_it_conflicts_with() {
 fn a_task_waits_for_those_it_conflicts_with() {
     let mut plan = Plan::new("test", DType::F64);
     let c = plan.output("C", (1, 4), Layout::ColMajor);
-    // each task either loads or stores its register, so that two tasks conflict through one pair of commands only
+    // each task has one command, a load or a store, so that two tasks conflict through one pair of commands only
     for (loads, cols) in [(false, 0..2), (true, 1..3), (false, 3..4), (false, 0..4)] {
         plan.task("C", Region { row: 0, col: cols.start, rows: 1, cols: cols.len() });
         if loads {

@@ -1,4 +1,5 @@
-//! Tests of views: a view computes indices from its layout, and constructors refuse a view that exceeds its data.
+//! Tests of views: a view computes the indices of elements from its layout, and constructors refuse a view that needs more
+//! elements than the slice has.
 
 use super::*;
 

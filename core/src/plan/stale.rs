@@ -1,8 +1,8 @@
-//! A check of plans: within a task, no command may read outdated elements through a register.
+//! A check of plans: no command of a task may read outdated elements of a matrix through a register.
 //!
-//! If two registers of a task stand for overlapping rectangles, a device that works in place sees in one register what a command
-//! wrote to the other register. A device that works on copies sees only the elements that it loaded. A plan that reads outdated
-//! elements therefore gives different results in place and on copies.
+//! If two registers of a task stand for overlapping rectangles of a matrix, a write to one register changes the other register on
+//! a device that works in place. On a device that copies, the write does not change the other register, which keeps the elements
+//! that were loaded. A plan that reads outdated elements therefore gives different results on the two kinds of device.
 
 use crate::command::{Command, CommandId};
 use crate::instruction::{Access, Reg, Region};
@@ -15,23 +15,25 @@ type Place = (MatrixId, Region);
 struct Written {
     reg: Reg,
     place: Place,
-    /// The last command that wrote the rectangle.
+    /// The last command that wrote the rectangle `place` through the register `reg`.
     at: CommandId,
-    /// Whether the register has been stored since that command.
+    /// Whether the register `reg` has been stored after the command `at`.
     stored: bool,
 }
 
 impl Written {
-    /// Whether the rectangle `region` of register `reg` overlaps this rectangle of another register.
+    /// Whether a command that accesses `region` of `matrix` through the register `reg` accesses elements that were written
+    /// through another register.
     fn reaches(&self, reg: Reg, (matrix, region): Place) -> bool {
         self.reg != reg && self.place.0 == matrix && self.place.1.overlaps(&region)
     }
 }
 
 impl Plan {
-    /// The first command that accesses outdated elements. An `LD` command accesses outdated elements if another register wrote to
-    /// the window and has not been stored. Any other command accesses outdated elements if it uses a register that was loaded
-    /// before another register wrote to its window.
+    /// The first command of the plan that accesses outdated elements. An `LD` command loads outdated elements if a preceding
+    /// command wrote to the loaded rectangle through another register, and this other register has not been stored since. A
+    /// command other than `LD` accesses outdated elements of a register if a command wrote these elements through another
+    /// register after the accessed register had been loaded.
     #[must_use]
     pub fn stale_read(&self) -> Option<CommandId> {
         self.tasks().iter().find_map(|task| self.stale_read_of(task))
@@ -39,7 +41,7 @@ impl Plan {
 
     fn stale_read_of(&self, task: &Task) -> Option<CommandId> {
         let mut written: Vec<Written> = Vec::new();
-        // for each register of the task, the command that loaded it
+        // for each register of the task, the last command that loaded the register
         let mut loads = vec![task.commands.start; task.registers.len()];
         let index = |reg: Reg| (reg.0 - task.registers.start) as usize;
         task.commands.clone().find(|&id| match &self.commands()[id as usize] {
@@ -72,7 +74,7 @@ impl Plan {
         })
     }
 
-    /// The rectangle for which a register stands. `None` for scratch memory.
+    /// The matrix and the rectangle for which a register stands. `None` for a register of scratch memory.
     fn window_of(&self, reg: Reg) -> Option<Place> {
         let info = &self.registers()[reg];
         info.window.map(|window| (window.matrix, Region::whole(info.rows, info.cols).shifted(window.row, window.col)))

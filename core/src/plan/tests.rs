@@ -7,8 +7,8 @@ use crate::instruction::{Instruction, Reg, Region, Swaps};
 use crate::scalar::DType;
 use crate::value::Value;
 
-/// A plan with one task that contains every instruction, in all forms that print differently. The shapes of the operands do not
-/// agree, because this plan is printed but never run.
+/// A plan with one task that contains every unbatched instruction in all forms that print differently. The shapes of the operands
+/// do not agree, because the tests print this plan and never run it.
 fn plan() -> Plan {
     let mut plan = Plan::new("test", DType::F64);
     let a = plan.input("A", (4, 4), Layout::ColMajor);
@@ -51,7 +51,7 @@ fn plan() -> Plan {
     plan
 }
 
-/// A plan with all batched instructions, on operands that contain two matrices each.
+/// A plan with all batched instructions. Each operand of the plan contains two matrices.
 fn batches() -> Plan {
     let mut plan = Plan::new("batches", DType::F64);
     let (a, ipiv) = (plan.output("A", (2, 4), Layout::ColMajor), plan.indices("ipiv", 4, true));
@@ -102,8 +102,8 @@ fn memory_is_that_of_the_largest_register_or_a_half_or_a_quarter_of_it() {
     assert!(Plan::new("test", DType::F64).registers().is_empty());
 }
 
-/// The task has two registers whose windows share a column of A. The second register is loaded either before or after an
-/// instruction writes the first one.
+/// The task of the tested plan has two registers whose windows share a column of A. The second register is loaded either before
+/// or after an instruction writes the first register.
 #[test]
 fn a_command_that_reads_old_elements_is_found() {
     let found = |loaded_before: bool, stored: bool, column: usize| {
@@ -125,6 +125,6 @@ fn a_command_that_reads_old_elements_is_found() {
     assert_eq!(found(true, true, 0), Some((4, Queue::Exec)));
     assert_eq!(found(false, false, 0), Some((2, Queue::Ld)));
     assert_eq!(found(false, true, 0), None);
-    // no command has written this column
+    // no command has written the column of A that the `Copy` reads
     assert_eq!(found(true, true, 1), None);
 }

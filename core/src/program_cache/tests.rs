@@ -94,13 +94,13 @@ fn a_folder_to_which_others_may_write_is_not_used() {
     }
     open_to(0o755);
     assert_eq!(cache.load("key").as_deref(), Some(&b"binary"[..]));
-    // an entry to which other users may write is not used, even after the folder has been closed to them
+    // the cache does not use an entry to which other users may write, even if no other user may write to the folder
     let entry = cache.path("key").unwrap();
     fs::set_permissions(&entry, fs::Permissions::from_mode(0o664)).unwrap();
     assert_eq!(cache.load("key"), None);
     cache.store("key", b"binary");
     assert_eq!(fs::metadata(entry).unwrap().permissions().mode() & 0o777, 0o600);
-    // a missing folder is created with access for its owner only, whatever the user's default permissions are
+    // the cache creates a missing folder with access for its owner only, whatever the user's default permissions are
     let made = folder.path().join("made");
     ProgramCache::new(Some(made.clone())).store("key", b"binary");
     assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700);
@@ -143,7 +143,7 @@ fn used_in_hour(path: &Path, hour: u64) {
 fn beyond_the_bound_what_was_not_used_for_longest_goes_first() {
     let folder = tempfile::tempdir().unwrap();
     let three = bounded(folder.path(), 3 * 200);
-    // each entry has 200 bytes, including the bytes around the binary
+    // each entry has 200 bytes, including its magic number, checksum, length and key
     let binary = [1; 200 - MAGIC.len() - HASH - 8 - 1];
     let fill = || {
         for (hour, key) in (2..).zip(["a", "b", "c"]) {
@@ -157,7 +157,8 @@ fn beyond_the_bound_what_was_not_used_for_longest_goes_first() {
     three.store("d", &binary);
     assert_eq!(keys(&three), ["a", "c", "d"], "the first is used again, the second goes");
 
-    // the unfinished file of a killed writer counts and is deleted; the file of another program neither counts nor is deleted
+    // an unfinished file of a killed process counts as a file of the cache and is deleted; the cache neither counts nor deletes
+    // the file of another program
     three.clear().unwrap();
     let [left, foreign] = [folder.path().join("1-0-0.unfinished"), folder.path().join("notes.program")];
     for path in [&left, &foreign] {
@@ -180,7 +181,7 @@ fn what_was_just_stored_stays_though_it_is_larger_than_the_bound() {
     assert_eq!(keys(&small), ["small"]);
 }
 
-/// A binary that repeats its key, writer and round, so that `check_whole` notices any part of another binary in it.
+/// A binary that repeats the text `key/writer/round`, so that `check_whole` finds any part of another binary in it.
 fn tagged(key: &str, writer: usize, round: usize) -> Vec<u8> {
     format!("{key}/{writer}/{round}\n").repeat(1 + (911 * writer + 577 * round) % 4001).into_bytes()
 }
@@ -231,7 +232,7 @@ fn stress_cache(folder: &Path, process: usize, max_bytes: u64) {
     });
 }
 
-/// The paths of all files that are no entries.
+/// The paths of all files in the folder that are no entries.
 fn leftovers(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     paths.filter(|path| path.extension().is_none_or(|extension| extension != EXTENSION)).collect()
@@ -244,7 +245,8 @@ fn start(test: &str, folder: &Path, process: usize) -> Child {
     command.args(["--exact", &name]).env(STORM, process.to_string()).env(STORM_FOLDER, folder).spawn().unwrap()
 }
 
-/// Environment variables of a process that the test starts: the number of the process, and the folder that all processes share.
+/// Environment variables for the processes that the test starts: the number of the process, and the folder that all these
+/// processes share.
 const STORM: &str = "LAPIDARY_TEST_STORM";
 const STORM_FOLDER: &str = "LAPIDARY_TEST_STORM_FOLDER";
 
@@ -262,7 +264,7 @@ fn threads_and_processes_that_share_a_folder_see_whole_binaries() {
     for mut other in others {
         assert!(other.wait().unwrap().success());
     }
-    // all writers of all processes have stored their entries
+    // all writing threads of all processes have stored their entries
     let expected: Vec<String> = (0..6).map(own_key).chain(SHARED.map(String::from)).collect();
     assert_eq!((keys(&cache), leftovers(folder.path())), (expected, Vec::new()));
     (0..6).for_each(|writer| assert_eq!(cache.load(&own_key(writer)).unwrap(), tagged(&own_key(writer), writer, ROUNDS - 1)));

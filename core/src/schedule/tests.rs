@@ -11,8 +11,8 @@ use crate::value::Value;
 /// Number of bytes of a tile.
 const TILE: usize = 4 * 4 * 8;
 
-/// The first task computes `V ← A`, then `C ← 2·C` in another register: three registers, of which two are in use at the same
-/// time. The second task of the plan uses one register.
+/// The first task of the plan computes `V ← A` in two registers, then `C ← 2·C` in a third register. At most two of the three
+/// registers are in use at the same time. The second task of the plan uses one register.
 fn plan() -> Plan {
     let mut plan = Plan::new("test", DType::F64);
     let (a, c) = (plan.input("A", (4, 4), Layout::ColMajor), plan.output("C", (4, 4), Layout::ColMajor));

@@ -1,7 +1,7 @@
-//! An example of a backend in another crate: a device that has its own memory and computes by plain loops.
+//! An example of a backend outside the workspace of Lapidary: a device that has its own memory and computes by plain loops.
 //!
-//! A real backend copies rectangles over a link to the device and launches kernels. This example copies within host memory and
-//! runs loops. Apart from the link and the kernels, the example is a complete backend.
+//! A real backend copies rectangles of matrices over a link to its device and launches kernels there. The example copies rectangles
+//! within host memory and runs loops. Apart from the link and the kernels, the example is a complete backend.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -9,21 +9,22 @@ use std::ops::Range;
 use lapidary::core::{DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Operand, Rates, Scalar, Swaps};
 use lapidary::{Diag, Error, ErrorKind, Op, Result, Side, Uplo};
 
-/// A device with a limited amount of memory of its own.
+/// A device with a limited memory of its own.
 #[derive(Debug)]
 pub struct LoopDevice {
     facts: DeviceFacts,
 }
 
-/// The memory of a buffer as 64-bit words, which are aligned for every element type.
+/// The memory of a buffer as 64-bit words, whose alignment suits every element type.
 #[derive(Debug)]
 struct Words(Box<[UnsafeCell<u64>]>);
 
-// SAFETY: the engine never runs conflicting commands at the same time.
+// SAFETY: the callers of the methods of `Device` guarantee that two commands never run at the same time if one of them writes
+// elements of a buffer that the other reads or writes.
 unsafe impl Sync for Words {}
 
 impl LoopDevice {
-    /// Creates the device `loops:index` with `memory` bytes.
+    /// Creates the device `loops:index` with a memory of `memory` bytes.
     #[must_use]
     pub fn new(index: usize, memory: usize) -> Self {
         let facts = DeviceFacts {
@@ -52,19 +53,22 @@ impl Device for LoopDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the caller of `write` guarantees that the rectangle may be read and the buffer may be written.
+        // SAFETY: the caller of `write` guarantees that the host rectangle may be read, that the buffer may be written, and that no
+        // other command conflicts.
         unsafe { each_element(from, to, |host, own, bytes| own.copy_from_nonoverlapping(host, bytes)) };
         Ok(())
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the caller of `read` guarantees that the rectangle may be written and the buffer may be read.
+        // SAFETY: the caller of `read` guarantees that the host rectangle may be written, that the buffer may be read, and that no
+        // other command conflicts.
         unsafe { each_element(to, from, |host, own, bytes| host.copy_from_nonoverlapping(own, bytes)) };
         Ok(())
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the caller of `launch` guarantees that the operands may be read and written as the instruction requires.
+        // SAFETY: the caller of `launch` guarantees that the operands may be read and written as the instruction requires, and that
+        // no other command conflicts.
         unsafe {
             match instruction.dtype() {
                 DType::F32 => run::<f32>(instruction),
@@ -76,8 +80,8 @@ impl Device for LoopDevice {
     }
 }
 
-/// Calls `visit` with the address of each element in the host rectangle, its address in the buffer, and its size in bytes. The
-/// buffer stores the rectangle column-major without gaps.
+/// Calls `visit` for each element of a host rectangle, with three arguments: the element's address in the rectangle, its address in
+/// the buffer, and its size in bytes. The buffer stores the rectangle column-major without gaps.
 unsafe fn each_element(rect: HostRect, buffer: &DeviceBuffer, visit: impl Fn(*mut u8, *mut u8, usize)) {
     let (own, size) = (buffer.get::<Words>().0.as_ptr().cast::<u8>().cast_mut(), rect.dtype.size());
     for j in 0..rect.cols {
@@ -88,7 +92,7 @@ unsafe fn each_element(rect: HostRect, buffer: &DeviceBuffer, visit: impl Fn(*mu
     }
 }
 
-/// An operand of an instruction, viewed as a matrix with elements of type `T`.
+/// An operand of an instruction, in the form of a matrix with elements of type `T`.
 struct Matrix<T> {
     origin: *mut T,
     rows: usize,
@@ -97,7 +101,7 @@ struct Matrix<T> {
 }
 
 impl<T: Copy> Matrix<T> {
-    /// Views an operand, whose elements must have type `T`, as a matrix.
+    /// Converts an operand, whose elements must have type `T`, to a matrix.
     fn of(operand: Operand<'_>) -> Self {
         let Operand { memory, offset, rows, cols, ld, .. } = operand;
         let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
@@ -107,13 +111,15 @@ impl<T: Copy> Matrix<T> {
 
     fn get(&self, i: usize, j: usize) -> T {
         debug_assert!(i < self.rows && j < self.cols);
-        // SAFETY: element (i, j) lies in the operand's buffer, and the engine runs no conflicting command.
+        // SAFETY: element (i, j) lies in the buffer of the operand, and the caller of `launch` guarantees that no command that
+        // writes this element runs at the same time.
         unsafe { self.origin.add(i + j * self.ld).read() }
     }
 
     fn set(&self, i: usize, j: usize, x: T) {
         debug_assert!(i < self.rows && j < self.cols);
-        // SAFETY: element (i, j) lies in the operand's buffer, and the engine runs no conflicting command.
+        // SAFETY: element (i, j) lies in the buffer of the operand, and the caller of `launch` guarantees that no other command
+        // that uses this element runs at the same time.
         unsafe { self.origin.add(i + j * self.ld).write(x) }
     }
 
@@ -124,10 +130,10 @@ impl<T: Copy> Matrix<T> {
     }
 }
 
-/// Runs an instruction on matrices of type `T`.
+/// Runs an instruction whose matrices have elements of type `T`.
 ///
 /// # Safety
-/// The contract of [`Device::launch`] holds.
+/// The caller must guarantee the contract of [`Device::launch`].
 unsafe fn run<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
     match *instruction {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
@@ -191,13 +197,13 @@ unsafe fn run<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
     }
 }
 
-/// Matrix i of `count` matrices, which lie side by side in `all`.
+/// Matrix i of a batch of `count` matrices, which lie side by side in `all`.
 fn matrix(all: Operand<'_>, count: usize, i: usize) -> Operand<'_> {
     let cols = all.cols / count;
     Operand { offset: all.offset + i * cols * all.ld, cols, ..all }
 }
 
-/// Part i of a column that is divided into `count` equal parts.
+/// Part i of an operand with one column, which is divided into `count` equal parts.
 fn piece(column: Operand<'_>, count: usize, i: usize) -> Operand<'_> {
     let rows = column.rows / count;
     Operand { offset: column.offset + i * rows, rows, ..column }
@@ -207,17 +213,17 @@ fn each<T: Copy>(c: &Matrix<T>, value: impl Fn(usize, usize) -> T) {
     (0..c.cols).for_each(|j| (0..c.rows).for_each(|i| c.set(i, j, value(i, j))));
 }
 
-/// C ← β·C. For β = 0 the elements of C are not read.
+/// Computes C ← β·C. For β = 0 the function does not read the elements of C.
 fn scale<T: Scalar>(beta: T, c: &Matrix<T>) {
     each(c, |i, j| if beta == T::ZERO { T::ZERO } else { beta * c.get(i, j) });
 }
 
-/// Element (i, j) of op(A). ConjTrans equals Trans, since the numbers are real.
+/// Element (i, j) of op(A). The operation `ConjTrans` equals `Trans`, since the numbers are real.
 fn at<T: Copy>((op, a): (Op, &Matrix<T>), i: usize, j: usize) -> T {
     if op.is_trans() { a.get(j, i) } else { a.get(i, j) }
 }
 
-/// C ← α·op(A)·op(B) + β·C.
+/// Computes C ← α·op(A)·op(B) + β·C.
 fn gemm<T: Scalar>(alpha: T, a: (Op, &Matrix<T>), b: (Op, &Matrix<T>), beta: T, c: &Matrix<T>) {
     let k = a.0.shape((a.1.rows, a.1.cols)).1;
     scale(beta, c);
@@ -226,7 +232,7 @@ fn gemm<T: Scalar>(alpha: T, a: (Op, &Matrix<T>), b: (Op, &Matrix<T>), beta: T, 
     }
 }
 
-/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹, one unknown after the other.
+/// Computes B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹, one unknown after the other.
 fn trsm<T: Scalar>((side, uplo, op, diag): (Side, Uplo, Op, Diag), alpha: T, a: &Matrix<T>, b: &Matrix<T>) {
     scale(alpha, b);
     if alpha == T::ZERO {
@@ -234,7 +240,7 @@ fn trsm<T: Scalar>((side, uplo, op, diag): (Side, Uplo, Op, Diag), alpha: T, a: 
     }
     let (n, left) = (a.rows, side == Side::Left);
     let is_forward = left == (uplo.under(op) == Uplo::Lower);
-    // `place` is the position of unknown i of right-hand side r. `coefficient` is the factor of unknown k in equation i.
+    // `place` is the position in B of unknown i of right-hand side r. `coefficient` is the coefficient of unknown k in equation i.
     let place = |i: usize, r: usize| if left { (i, r) } else { (r, i) };
     let coefficient = |i: usize, k: usize| if left { at((op, a), i, k) } else { at((op, a), k, i) };
     for r in 0..if left { b.cols } else { b.rows } {
@@ -247,8 +253,8 @@ fn trsm<T: Scalar>((side, uplo, op, diag): (Side, Uplo, Op, Diag), alpha: T, a: 
     }
 }
 
-/// LU factorisation P·A = L·U. `info` becomes the number of the first row with a zero pivot, counted from 1, unless it is
-/// nonzero already.
+/// Computes the LU factorisation P·A = L·U. If `info` is zero and a pivot is zero, `info` becomes the number of the first row with
+/// a zero pivot, counted from 1.
 fn getrf<T: Scalar>(pivoting: bool, first_row: usize, a: &Matrix<T>, ipiv: &Matrix<i32>, info: &Matrix<i32>) {
     let row = |row: usize| i32::try_from(row).expect("fewer than 2^31 rows");
     for i in 0..a.rows.min(a.cols) {
@@ -268,7 +274,7 @@ fn getrf<T: Scalar>(pivoting: bool, first_row: usize, a: &Matrix<T>, ipiv: &Matr
     }
 }
 
-/// Exchanges the rows or the columns of A according to the pivots.
+/// Exchanges the rows or the columns of A in the order that `swaps` states. The indices are the pivots in `ipiv`.
 fn laswp<T: Scalar>(swaps: Swaps, a: &Matrix<T>, ipiv: &Matrix<i32>) {
     for step in 0..ipiv.rows {
         let i = if swaps.forward { step } else { ipiv.rows - 1 - step };

@@ -1,10 +1,10 @@
-//! Tests of machines that consist of devices of another crate.
+//! Tests machines whose devices belong to a crate outside the workspace of Lapidary.
 
 use foreign_backend::LoopDevice;
 use lapidary::core::Device;
 use lapidary::{Machine, MatMut, Settings};
 
-/// The system is diagonally dominant, and each element of its solution is 1.
+/// The system of this test is diagonally dominant, and each element of its solution is 1.
 #[test]
 fn a_machine_solves_on_devices_of_another_crate() {
     const N: usize = 250;

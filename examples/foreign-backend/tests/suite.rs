@@ -1,4 +1,4 @@
-//! Runs the conformance suite on the device. Each property is one test.
+//! Runs the conformance suite on the example device. Each trial is one test.
 
 use std::process::ExitCode;
 

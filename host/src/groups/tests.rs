@@ -1,4 +1,5 @@
-//! Tests with folders of files that imitate systems: nested groups, both versions, and containers that show a part of the groups.
+//! Tests with folders of files that imitate Linux systems: nested control groups, both versions of control groups, and containers
+//! that show only a part of the control groups.
 
 use std::fs;
 
@@ -9,7 +10,7 @@ use super::*;
 const V1_MOUNT: &str = "30 20 0:26 / /sys/fs/cgroup/memory rw,nosuid shared:9 - cgroup cgroup rw,memory\n";
 const V2_MOUNT: &str = "31 20 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
 
-/// Creates a folder with these files, which imitates a system.
+/// Creates a folder that imitates a Linux system. `files` holds the name and the text of each file in the folder.
 fn system(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -6,7 +6,7 @@
 pub struct Panel {
     /// Index of the axis normal to the face: 0, 1 or 2.
     pub axis: usize,
-    /// Coordinate of the face along that axis: 0 or 1.
+    /// Coordinate of the face along the axis normal to it: 0 or 1.
     pub level: f64,
     /// Ends of the panel along the first axis of the face.
     pub u: [f64; 2],

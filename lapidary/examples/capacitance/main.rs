@@ -2,15 +2,15 @@
 //!
 //! A conducting cube is held at potential 1. The surface of the cube is divided into panels of constant charge density. The
 //! potential of a panel is the closed form in [`potential`], which is exact at any distance. The potential at the centre of every
-//! panel must be 1; this condition is a dense system A·x = b. The unknowns are the charges over 4πε₀, so their sum is the
-//! capacitance in units of 4πε₀·edge. The known value of the capacitance is 0.660678 (Hwang and Mascagni, Journal of Applied
-//! Physics 95, 2004; more digits: Helsing and Perfekt, ACHA 34, 2013).
+//! panel must be 1; this condition is a dense system A·x = b. The unknowns are the charges of the panels divided by 4πε₀, so their
+//! sum is the capacitance in units of 4πε₀·edge. The known value of the capacitance is 0.660678 (Hwang and Mascagni, Journal of
+//! Applied Physics 95, 2004; more digits: Helsing and Perfekt, ACHA 34, 2013).
 //!
-//! The charge density grows like d^(-1/3) at distance d from an edge. With panels of equal size, this singularity dominates the
-//! error, which is m^(-4/3) for m panels along an edge. Grading the panels towards the edges by t^g reduces the error of the
-//! singularity to m^(-4g/3). For large g, the error m^(-3) of the constant charge density on each panel dominates. The default is
-//! g = 3, since a larger g leaves fewer panels in the middle of the faces and increases the condition number. Richardson's
-//! extrapolation requires that the error has one known order.
+//! The charge density grows like d^(-1/3) at distance d from an edge. With panels of equal size, the singularity at the edges
+//! dominates the error, which is proportional to m^(-4/3) for m panels along an edge. Grading the panels towards the edges by t^g
+//! reduces the error that the singularity causes to m^(-4g/3). For large g, the error m^(-3) of the constant charge density on each
+//! panel dominates. The default is g = 3, since a larger g leaves fewer panels in the middle of the faces and increases the
+//! condition number. Richardson's extrapolation requires that the error has one known order.
 
 #[path = "../support/atomic.rs"]
 mod atomic;

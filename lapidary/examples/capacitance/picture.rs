@@ -28,7 +28,7 @@ const COLOURS: [[f64; 3]; 9] = [
 /// the largest density would show only the panels at the edges.
 const BEYOND: f64 = 0.03;
 
-/// Draws the panels and the colour scale as an SVG picture. `charges` are the charges of the panels over 4πε₀.
+/// Draws the panels and the colour scale as an SVG picture. `charges` are the charges of the panels divided by 4πε₀.
 pub fn svg(panels: &[Panel], charges: &[f64]) -> String {
     let density = densities(panels, charges);
     let range = range(panels, &density);
@@ -47,8 +47,8 @@ fn densities(panels: &[Panel], charges: &[f64]) -> Vec<f64> {
     panels.iter().zip(charges).map(|(panel, x)| 4.0 * std::f64::consts::PI * x / panel.area()).collect()
 }
 
-/// Returns the range of the scale. The range begins at the smallest density and ends at the density that a fraction [`BEYOND`] of
-/// the surface exceeds.
+/// Returns the range of densities of the colour scale. The range begins at the smallest density and ends at the density that a
+/// fraction [`BEYOND`] of the surface exceeds.
 fn range(panels: &[Panel], density: &[f64]) -> [f64; 2] {
     let mut order: Vec<usize> = (0..density.len()).collect();
     order.sort_by(|&i, &j| density[j].total_cmp(&density[i]));
@@ -118,8 +118,8 @@ fn scale(out: &mut String, range: [f64; 2]) {
     }
 }
 
-/// Returns the ends of the scale and round numbers between them. Numbers too close to an end of the scale are omitted, since
-/// their labels would overlap.
+/// Returns the ends of the colour scale and round numbers between them. Numbers too close to an end of the colour scale are
+/// omitted, since their labels would overlap.
 fn ticks([low, high]: [f64; 2]) -> Vec<f64> {
     let round = (0..10).map(|i| f64::from(1 << i)).flat_map(|power| [power, 1.5 * power]);
     let inside = round.filter(|&value| (0.06..0.94).contains(&position(value, [low, high])) && value > low);

@@ -72,7 +72,8 @@ mod tests {
         cells.map(|from| 1.0 / distance(from)).sum::<f64>() / (n * n) as f64
     }
 
-    /// Richardson's extrapolation of the midpoint rule; its error is of order n⁻⁴.
+    /// Computes the mean of 1/r by Richardson's extrapolation of the midpoint rule. The error of the extrapolated mean is of order
+    /// n⁻⁴.
     fn quadrature(panel: &Panel, to: [f64; 3]) -> f64 {
         (4.0 * midpoint(panel, to, 256) - midpoint(panel, to, 128)) / 3.0
     }

@@ -23,7 +23,7 @@ pub struct Solved {
     pub m: usize,
     /// The panels, in the order of the unknowns.
     pub panels: Vec<Panel>,
-    /// Charges of the panels over 4πε₀.
+    /// Charges of the panels divided by 4πε₀.
     pub x: Vec<f64>,
     /// Seconds to fill the matrix.
     fill: f64,
@@ -89,7 +89,8 @@ fn residual(machine: &Machine, a: &[f64], x: &[f64]) -> Result<Vec<f64>> {
     Ok(r)
 }
 
-/// Formats a row of the table. The observed order of convergence is computed from the errors of this system and the previous one.
+/// Formats a row of the table. The observed order of convergence is computed from the errors of this system and of the previous
+/// system.
 pub fn row(solved: &Solved, before: Option<&Solved>) -> String {
     let order = before.map_or_else(|| "-".to_owned(), |before| format!("{:.2}", observed_order(before, solved)));
     let Solved { m, x, fill, solve, backward_error, rcond, .. } = solved;
@@ -115,8 +116,8 @@ fn richardson(coarse: &Solved, fine: &Solved, grading: u32) -> f64 {
     last + (last - before) / (ratio(coarse, fine).powf(order(grading)) - 1.0)
 }
 
-/// Returns the theoretical order of convergence. The result is the smaller of two orders: that of the singularity at the edges,
-/// and that of the panels.
+/// Returns the theoretical order of convergence. The result is the smaller of two orders: that of the error from the singularity at
+/// the edges, and that of the error from the constant charge density on each panel.
 fn order(grading: u32) -> f64 {
     (4.0 * f64::from(grading) / 3.0).min(3.0)
 }

@@ -1,12 +1,13 @@
-//! An application that computes and draws with one wgpu device. Lapidary solves a system in the buffers of the application, and
-//! the shaders of the application draw the solution from these buffers. Neither the matrix nor the solution leaves the device.
+//! An application that computes and draws with one wgpu device. Lapidary solves a system in the buffers of the application, and the
+//! shaders of the application draw the solution from these buffers. Neither the matrix of the system nor the solution leaves the
+//! device.
 //!
 //! `cargo run --release -p lapidary --example wgpu_app -- potential.png`
 //!
-//! The application computes the electric potential of a plate capacitor in a grounded box. Laplace's equation on a grid is a
-//! linear system with one equation for each point; the example stores its matrix as a dense matrix. A compute shader of the
-//! application writes the matrix, LU solves the system, and a render pass colours the potential and draws a line at every tenth
-//! of a volt.
+//! The application computes the electric potential of a plate capacitor in a grounded box. Laplace's equation on a grid is a linear
+//! system with one equation for each point; the example stores the matrix of this system as a dense matrix. A compute shader of the
+//! application writes the matrix, LU solves the system, and a render pass colours the potential and draws a line at every tenth of
+//! a volt.
 
 mod app;
 #[path = "../support/atomic.rs"]
@@ -32,7 +33,7 @@ struct Options {
     out: Option<PathBuf>,
 }
 
-/// A grid with a wall around it, and the fixed potentials of its points.
+/// A grid with a wall around it, and the fixed potentials of some of its points.
 #[derive(Debug)]
 pub struct Capacitor {
     width: u32,
@@ -41,7 +42,7 @@ pub struct Capacitor {
 }
 
 impl Capacitor {
-    /// Two plates at potentials of one volt and minus one volt, in a box at zero, with `width` × `height` points inside.
+    /// Two plates at potentials of one volt and minus one volt, in a grounded box with `width` × `height` grid points inside.
     fn new(width: u32, height: u32) -> Self {
         let held = |x, y| match (x, y) {
             _ if x == 0 || y == 0 || x > width || y > height => Some(0.0),

@@ -33,7 +33,8 @@ impl<T: Element> AsLapidary for faer::MatRef<'_, T> {
     type Elem = T;
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
-        // SAFETY: the borrowed view covers all elements that its strides reach.
+        // SAFETY: `faer` guarantees that the view is valid for reads of all elements that its strides reach, and the result borrows
+        // the view, so that nothing writes the elements meanwhile.
         unsafe { strided(*self).view(self.as_ptr()) }
     }
 }
@@ -43,7 +44,8 @@ impl<T: Element> AsLapidary for faer::MatMut<'_, T> {
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
         let view = self.as_ref();
-        // SAFETY: the borrowed view covers all elements that its strides reach.
+        // SAFETY: `faer` guarantees that the view is valid for reads of all elements that its strides reach, and the result borrows
+        // the view, so that nothing writes the elements meanwhile.
         unsafe { strided(view).view(view.as_ptr()) }
     }
 }
@@ -51,7 +53,8 @@ impl<T: Element> AsLapidary for faer::MatMut<'_, T> {
 impl<T: Element> AsLapidaryMut for faer::MatMut<'_, T> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
         let strided = strided(self.as_ref());
-        // SAFETY: the mutably borrowed view covers all elements that its strides reach.
+        // SAFETY: `faer` guarantees that the view is valid for reads and writes of all elements that its strides reach, and the
+        // result borrows the view mutably, so that nothing else accesses the elements meanwhile.
         unsafe { strided.view_mut(self.as_ptr_mut()) }
     }
 }
@@ -61,7 +64,8 @@ impl<T: Element> AsLapidary for faer::Mat<T> {
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
         let view = self.as_ref();
-        // SAFETY: the borrowed matrix covers all elements that its strides reach.
+        // SAFETY: `faer` guarantees that the matrix is valid for reads of all elements that its strides reach, and the result
+        // borrows the matrix, so that nothing writes the elements meanwhile.
         unsafe { strided(view).view(view.as_ptr()) }
     }
 }
@@ -69,7 +73,8 @@ impl<T: Element> AsLapidary for faer::Mat<T> {
 impl<T: Element> AsLapidaryMut for faer::Mat<T> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
         let strided = strided(self.as_ref());
-        // SAFETY: the mutably borrowed matrix covers all elements that its strides reach.
+        // SAFETY: `faer` guarantees that the matrix is valid for reads and writes of all elements that its strides reach, and the
+        // result borrows the matrix mutably, so that nothing else accesses the elements meanwhile.
         unsafe { strided.view_mut(self.as_mut().as_ptr_mut()) }
     }
 }

@@ -2,12 +2,14 @@
 //! crate: `ndarray`, `nalgebra`, `faer`.
 //!
 //! [`AsLapidary::as_lapidary`] returns a [`MatRef`] of a matrix or view of another crate; [`AsLapidaryMut::as_lapidary_mut`]
-//! returns a [`MatMut`]. The methods have long names because each of the three crates has a method `view` or `as_ref` of its own.
+//! returns a [`MatMut`]. The names `view` and `as_ref` are not used for these methods, because each of the three crates has a
+//! method `view` or `as_ref` of its own.
 //!
-//! One of the two strides of a matrix must be 1. The other stride must be at least the number of elements in a line, where a line
-//! is a column or a row of stride 1. A stride over an extent of 0 or 1 does not matter. Row- and column-major matrices,
-//! rectangles of such matrices and their transposes can therefore be viewed. Reversed views, broadcast views and views of every
-//! other element are errors that name the strides.
+//! One of the two strides of a matrix must be 1, so that each column (or each row) is contiguous. The distance between contiguous
+//! columns (or rows) must be at least the number of elements in a column (or row). A stride does not matter if the matrix has at
+//! most one element in the direction of the stride. Row- and column-major matrices, rectangles of such matrices and their
+//! transposes can therefore be viewed. For reversed views, broadcast views and views of every other element, the two methods return
+//! an error that names the strides.
 
 use lapidary_core::{Element, MatMut, MatRef, Result};
 
@@ -37,6 +39,6 @@ pub trait AsLapidaryMut: AsLapidary {
     /// Returns a view of the matrix for reading and writing.
     ///
     /// # Errors
-    /// The errors of [`AsLapidary::as_lapidary`].
+    /// The method returns the errors of [`AsLapidary::as_lapidary`].
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, Self::Elem>>;
 }

@@ -9,7 +9,7 @@ use super::{AsLapidary, AsLapidaryMut};
 fn strided<T, R: Dim, C: Dim, S: RawStorage<T, R, C>>(matrix: &Matrix<T, R, C, S>) -> Strided {
     let (rows, cols) = matrix.shape();
     let (row_stride, col_stride) = matrix.strides();
-    // memory cannot have a stride beyond `isize`: such a stride is refused like a negative one
+    // memory cannot have a stride beyond `isize`: such a stride is refused like a negative stride
     let signed = |stride: usize| isize::try_from(stride).unwrap_or(-1);
     Strided { rows, cols, row_stride: signed(row_stride), col_stride: signed(col_stride) }
 }
@@ -45,7 +45,8 @@ impl<T: Element, R: Dim, C: Dim, S: RawStorage<T, R, C>> AsLapidary for Matrix<T
     type Elem = T;
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
-        // SAFETY: the borrowed matrix covers all elements that its strides reach.
+        // SAFETY: `nalgebra` guarantees that the matrix is valid for reads of all elements that its strides reach, and the result
+        // borrows the matrix, so that nothing writes the elements meanwhile.
         unsafe { strided(self).view(self.as_ptr()) }
     }
 }
@@ -53,7 +54,8 @@ impl<T: Element, R: Dim, C: Dim, S: RawStorage<T, R, C>> AsLapidary for Matrix<T
 impl<T: Element, R: Dim, C: Dim, S: RawStorageMut<T, R, C>> AsLapidaryMut for Matrix<T, R, C, S> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
         let strided = strided(self);
-        // SAFETY: the mutably borrowed matrix covers all elements that its strides reach.
+        // SAFETY: `nalgebra` guarantees that the matrix is valid for reads and writes of all elements that its strides reach, and
+        // the result borrows the matrix mutably, so that nothing else accesses the elements meanwhile.
         unsafe { strided.view_mut(self.as_mut_ptr()) }
     }
 }

@@ -36,7 +36,8 @@ impl<T: Element> AsLapidary for ArrayRef2<T> {
     type Elem = T;
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
-        // SAFETY: the borrowed array covers all elements that its strides reach.
+        // SAFETY: `ndarray` guarantees that the array is valid for reads of all elements that its strides reach, and the result
+        // borrows the array, so that nothing writes the elements meanwhile.
         unsafe { strided(self).view(self.as_ptr()) }
     }
 }
@@ -44,7 +45,8 @@ impl<T: Element> AsLapidary for ArrayRef2<T> {
 impl<T: Element> AsLapidaryMut for ArrayRef2<T> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
         let strided = strided(self);
-        // SAFETY: the mutably borrowed array covers all elements that its strides reach.
+        // SAFETY: `ndarray` guarantees that the array is valid for reads and writes of all elements that its strides reach, and the
+        // result borrows the array mutably, so that nothing else accesses the elements meanwhile.
         unsafe { strided.view_mut(self.as_mut_ptr()) }
     }
 }

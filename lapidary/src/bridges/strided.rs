@@ -1,4 +1,4 @@
-//! Converts the two strides of a foreign matrix to a leading dimension and a layout.
+//! Converts the two strides of a matrix of another crate to a leading dimension and a layout.
 
 use lapidary_core::{Element, Error, Layout, MatMut, MatRef, Result};
 
@@ -17,20 +17,22 @@ impl Strided {
     /// Returns a view of the elements that begin at `data`.
     ///
     /// # Safety
-    /// The contract of [`MatRef::from_raw`], for all elements that the strides reach.
+    /// The caller must fulfil the contract of [`MatRef::from_raw`] for all elements that the strides reach.
     pub(super) unsafe fn view<'a, T: Element>(self, data: *const T) -> Result<MatRef<'a, T>> {
         let (ld, layout) = self.lines()?;
-        // SAFETY: the caller fulfils the contract of this function; the view covers the same elements as the strides.
+        // SAFETY: the caller fulfils the contract of `from_raw` for all elements that the strides reach, and the view covers just
+        // these elements.
         unsafe { MatRef::from_raw(data, self.rows, self.cols, ld, layout) }
     }
 
     /// Returns a view for reading and writing of the elements that begin at `data`.
     ///
     /// # Safety
-    /// The contract of [`MatMut::from_raw`], for all elements that the strides reach.
+    /// The caller must fulfil the contract of [`MatMut::from_raw`] for all elements that the strides reach.
     pub(super) unsafe fn view_mut<'a, T: Element>(self, data: *mut T) -> Result<MatMut<'a, T>> {
         let (ld, layout) = self.lines()?;
-        // SAFETY: the caller fulfils the contract of this function; the view covers the same elements as the strides.
+        // SAFETY: the caller fulfils the contract of `from_raw` for all elements that the strides reach, and the view covers just
+        // these elements.
         unsafe { MatMut::from_raw(data, self.rows, self.cols, ld, layout) }
     }
 
@@ -52,8 +54,8 @@ impl Strided {
     }
 }
 
-/// Returns the distance between `count` contiguous lines of `length` elements. Returns `None` if lines are not contiguous or
-/// overlap.
+/// Returns the leading dimension of a matrix with `count` contiguous columns (or rows) of `length` elements. Returns `None` if the
+/// columns (or rows) are not contiguous or overlap.
 fn leading(length: usize, step: isize, count: usize, gap: isize) -> Option<usize> {
     if length > 1 && step != 1 {
         return None;

@@ -65,8 +65,8 @@ fn a_solve_does_not_move_the_factors_again() {
     let machine = machine(8);
     let mut a = matrix();
     let lu = factor(&machine, &mut a);
-    // A solve with one right-hand side transfers this column and the pivots. A solve with several right-hand sides transfers them
-    // three times: for the row exchanges, for L and for U.
+    // A solve with one right-hand side transfers the right-hand side and the pivots. A solve with several right-hand sides
+    // transfers the right-hand sides three times: for the row exchanges, for L and for U.
     assert_eq!([1, 1, 20].map(|nrhs| solve(&machine, &lu, nrhs)), [2 * N, 2 * N, 3 * 20 * N + N]);
     machine.trim();
     assert_eq!(record(&machine).held, 0);
@@ -93,17 +93,17 @@ fn factors_give_way_to_other_calls_oldest_first() {
     let factors = matrices.each_mut().map(|a| factor(&machine, a));
     let are_kept = || factors.each_ref().map(|lu| solve(&machine, lu, 1) < N * N);
     assert_eq!(are_kept(), [true; 6]);
-    // a product in one tile uses three matrices, so the device keeps five factors
+    // a product in one tile uses three matrices, so the device keeps the factors of five matrices
     let a = matrix();
     machine.gemm(Gemm::new(view(&a), view(&a), MatMut::col_major(&mut matrix(), N, N).unwrap())).unwrap();
     assert_eq!(are_kept(), [false, true, true, true, true, true]);
     assert!(record(&machine).most <= 8 * BYTES + COLUMNS, "{} bytes", record(&machine).most);
-    // each upload uses one matrix in addition to those that the device keeps
+    // four uploaded matrices and the factors of five do not fit into the memory of eight matrices, so the oldest copy is freed
     let uploaded = [(); 4].map(|()| machine.upload(view(&a)).unwrap());
     // factors without a copy are checked last, since a solve with them may free copies of other factors
     let is_kept = |number: usize| solve(&machine, &factors[number], 1) < N * N;
     assert_eq!([2, 3, 4, 5, 1].map(is_kept), [true, true, true, true, false]);
-    // a call on resident matrices may need scratch memory
+    // a call on resident matrices frees all copies of factors, since it may need scratch memory
     let [a, mut c, ..] = uploaded;
     machine.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap();
     assert_eq!(are_kept(), [false; 6]);

@@ -1,6 +1,6 @@
 //! A cache of choices of devices. Pricing a call takes 1.3 µs in a series of calls. After a pause and a call on another device,
-//! pricing takes 20 to 30 µs, since the data of the records have left the CPU caches (`bench/results/2026-11-25-pricing.txt`). A
-//! tenth of the time of a product of order 300 is 20 to 30 µs.
+//! pricing takes 20 to 30 µs, since the run times have left the CPU caches (`bench/results/2026-11-25-pricing.txt`). 20 to 30 µs
+//! are a tenth of the time of a product of order 300.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::choice::{self, Price};
 use super::runs::{Bucket, RUNS_KEPT};
 use super::{Priced, Run};
 
-/// Number of calls that reuse a choice. The call after these calls is priced again.
+/// Number of calls that reuse a cached choice of devices, before a call of the same problem is priced again.
 const CALLS: u32 = 8;
 /// Maximum price in seconds of a call whose choice of devices is cached. Compared with the time of a longer call, the time of
 /// pricing is negligible.
@@ -35,13 +35,13 @@ struct Choice {
 pub(super) struct Cache {
     /// The cached choices, in order from the newest to the oldest.
     choices: VecDeque<Choice>,
-    /// Completed calls that reused a choice, with their times in seconds. The next call that is priced adds these times to the
-    /// records.
+    /// Completed calls that reused a choice, with their times in seconds. The next call that is priced adds these times to the run
+    /// times of the sets of devices.
     pub ended: Vec<(Run, f64)>,
 }
 
 impl Cache {
-    /// Returns the cached devices of a problem, with their price at the time of the choice.
+    /// Returns the devices that are cached for a problem, with the price that they had when they were chosen.
     pub fn price(&self, problem: &Problem, capable: &[usize]) -> Option<&Price> {
         self.position(problem, capable).map(|at| &self.choices[at].price)
     }
@@ -50,7 +50,7 @@ impl Cache {
         self.choices.iter().position(|choice| choice.problem == *problem && choice.capable == capable)
     }
 
-    /// Starts a call on the cached devices of its problem. Returns `None` if no choice is cached for the problem.
+    /// Starts a call on the devices that are cached for the problem. Returns `None` if no choice is cached for the problem.
     pub fn begin(&mut self, problem: &Problem, capable: &[usize]) -> Option<Run> {
         let at = self.position(problem, capable)?;
         let Choice { price: Price { devices, estimate, .. }, bucket, calls, .. } = &mut self.choices[at];
@@ -62,8 +62,8 @@ impl Cache {
         Some(run)
     }
 
-    /// Caches a choice if its price comes from enough runs and no other set is due for a trial during the calls that would reuse
-    /// the choice.
+    /// Caches a choice of devices if enough runs correct its price, and if the machine would choose no other set of devices, even
+    /// to measure it, during the calls that would reuse the choice.
     pub fn add(&mut self, problem: &Problem, capable: &[usize], Priced { prices, bucket }: &Priced) {
         let Some(first) = prices.first().filter(|first| first.runs == RUNS_KEPT && first.seconds <= SHORT) else { return };
         if !choice::is_settled(prices, f64::from(CALLS) * first.seconds) || self.position(problem, capable).is_some() {
@@ -91,8 +91,8 @@ mod tests {
         Problem::Laswp(laswp::Problem { m: 8, n, pivots: 8, side: Side::Left, forward: true, dtype: DType::F64 })
     }
 
-    /// Prices of devices 0 and 1 with the given seconds and numbers of runs. Other sets have run for `seconds_on_other_sets` seconds
-    /// since device 1 last ran.
+    /// Returns prices of devices 0 and 1 with the given seconds and numbers of runs. Since the last call on device 1, other sets of
+    /// devices have run calls for `seconds_on_other_sets` seconds.
     fn priced(seconds: [f64; 2], runs: [usize; 2], seconds_on_other_sets: f64) -> Priced {
         let price = |device, seconds_on_other_sets| Price {
             devices: vec![device],
@@ -128,9 +128,9 @@ mod tests {
             ([1e-3, 2e-3], [RUNS_KEPT - 1, ENOUGH_RUNS], 0.0, false),
             ([1e-3, 1.4e-3], [RUNS_KEPT, ENOUGH_RUNS - 1], 0.0, false),
             ([6e-3, 2e-2], enough, 0.0, false),
-            // device 0 comes first as a trial, although its price is higher
+            // device 0 comes first only to be measured, although its price is higher
             ([2e-3, 1e-3], enough, 0.0, false),
-            // a trial of device 1 is due after 50 ms of calls; eight calls take 8 ms
+            // device 1 is to be measured after 50 ms of calls on device 0; eight calls take 8 ms
             ([1e-3, 2e-3], enough, 41e-3, true),
             ([1e-3, 2e-3], enough, 43e-3, false),
         ] {

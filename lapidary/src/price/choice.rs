@@ -1,26 +1,27 @@
 //! The choice among sets of devices by their prices.
 
-/// Number of runs from which on the median does not depend on a single disturbed run.
+/// Minimum number of run times whose median does not depend on a single disturbed run.
 pub(super) const ENOUGH_RUNS: usize = 3;
 /// A single device that has run fewer than [`ENOUGH_RUNS`] times at a size is tried if its price is at most this many times the
 /// lowest price.
 const WORTH_A_TRY: f64 = 1.5;
-/// Maximum price in seconds at which a disturbance may have slowed down all runs of a device that has run fewer than
-/// [`ENOUGH_RUNS`] times at a size; a disturbance lasts for milliseconds. A device below this price is also tried if the estimate
-/// from its measured speeds is at most [`WORTH_A_TRY`] times the lowest price.
+/// Maximum price in seconds at which one disturbance may have slowed down all the few runs of a device, since a disturbance lasts
+/// for milliseconds. A device that has run fewer than [`ENOUGH_RUNS`] times at a size and has at most this price is also tried if
+/// the estimate from its measured speeds is at most [`WORTH_A_TRY`] times the lowest price.
 const DISTURBANCE: f64 = 0.05;
-/// A set is also tried if its expected loss, its price minus the lowest price, is at most this fraction of the total time of the
-/// calls of that size since the set last ran. The price of a set may be too high, since another program may have slowed down its
-/// runs.
+/// A set of devices is also tried if its price minus the lowest price is at most this fraction of the total time of the calls of
+/// the same size that other sets have run since the set last ran such a call. The price of a set of devices may be too high, since
+/// another program may have slowed down its runs.
 const LOSS_ALLOWED: f64 = 0.02;
-/// A set is far off if its price is more than this many times the lowest price. Users notice a single call on a set that is far
-/// off.
+/// A set of devices is called far off if its price is more than this many times the lowest price. Users notice even a single call
+/// on a set of devices that is far off.
 const FAR_OFF: f64 = 4.0;
-/// The value that replaces [`LOSS_ALLOWED`] for a set that is far off. For a set that has run at least once but fewer than
-/// [`ENOUGH_RUNS`] times the value stays [`LOSS_ALLOWED`], since a disturbance may have hit all runs of the set.
+/// The value that replaces [`LOSS_ALLOWED`] for a set of devices that is far off (see [`FAR_OFF`]). For a set of devices that has
+/// run at least once but fewer than [`ENOUGH_RUNS`] times, [`LOSS_ALLOWED`] still applies, since a disturbance may have slowed down
+/// all runs of the set.
 const LOSS_ALLOWED_FAR_OFF: f64 = 0.002;
-/// Factor on the price of several devices that have not run together at a size. The price of these devices comes from a
-/// simulation, which includes no disturbance.
+/// For comparisons, the price of several devices that have not run together at a size is multiplied by this number, since the price
+/// comes from a simulation that includes no disturbance.
 const OPTIMISM: f64 = 1.25;
 
 /// The price of a set of devices for a call.
@@ -29,27 +30,27 @@ pub(super) struct Price {
     pub devices: Vec<usize>,
     /// Seconds estimated from the measured speeds.
     pub estimate: f64,
-    /// Expected seconds: the estimate, corrected by runs.
+    /// Expected seconds: the estimate, corrected by the times of earlier calls.
     pub seconds: f64,
-    /// Number of recorded runs of about this size.
+    /// Number of recorded calls of about the same size on this set of devices.
     pub runs: usize,
-    /// Total seconds of the calls of about this size that other sets have run since this set last ran such a call.
+    /// Total seconds of the calls of about the same size that other sets of devices have run since this set last ran such a call.
     pub seconds_on_other_sets: f64,
 }
 
 impl Price {
-    /// Seconds by which sets are compared.
+    /// Returns the seconds by which sets of devices are compared.
     fn compared(&self) -> f64 {
         if self.runs == 0 && self.devices.len() > 1 { OPTIMISM * self.seconds } else { self.seconds }
     }
 
-    /// Whether this set would be chosen in place of `other` if there were no trials.
+    /// Whether this set of devices has a lower price than the set `other`, as [`Self::compared`] compares prices.
     pub fn is_cheaper_than(&self, other: &Price) -> bool {
         self.compared() < other.compared()
     }
 
-    /// Whether the set is to be tried although `lowest` is the lowest price, once other sets have run calls for `more` further
-    /// seconds.
+    /// Whether the machine would run a call on this set of devices only to measure it, although `lowest` is the lowest price, after
+    /// other sets of devices have run calls for `more` further seconds.
     fn is_tried(&self, lowest: f64, more: f64) -> bool {
         let has_few_runs = (1..ENOUGH_RUNS).contains(&self.runs);
         let is_doubtful = has_few_runs && self.seconds <= DISTURBANCE;
@@ -62,8 +63,8 @@ impl Price {
     }
 }
 
-/// Sorts prices: the set that is to run comes first, then the other sets by price. If several sets are to be tried, the set with
-/// the fewest runs comes first, so that a disturbance does not hit all runs of one set.
+/// Sorts prices: the set of devices that is to run the call comes first, then the other sets by price. If several sets of devices
+/// are to be tried, the set with the fewest runs comes first, so that one disturbance does not slow down all runs of a set.
 pub(super) fn sort(prices: &mut [Price]) {
     prices.sort_by(|a, b| a.compared().total_cmp(&b.compared()));
     let Some(lowest) = prices.first().map(Price::compared) else { return };
@@ -73,8 +74,8 @@ pub(super) fn sort(prices: &mut [Price]) {
     }
 }
 
-/// Whether the first of these sorted prices stays the choice during another `more` seconds of calls. Returns `false` if another
-/// set is cheaper.
+/// Whether the first of the sorted prices stays the choice while further calls run for `more` seconds. Returns `false` if another
+/// set of devices has a lower price.
 pub(super) fn is_settled(prices: &[Price], more: f64) -> bool {
     let [first, others @ ..] = prices else { return false };
     others.iter().all(|other| !other.is_tried(first.compared(), more))
@@ -88,7 +89,7 @@ mod tests {
         Price { devices: devices.to_vec(), estimate: seconds, seconds, runs, seconds_on_other_sets: 0.0 }
     }
 
-    /// Returns the sets in the order of the sorted prices.
+    /// Returns the sets of devices in the order of the sorted prices.
     fn sorted(mut prices: Vec<Price>) -> Vec<Vec<usize>> {
         sort(&mut prices);
         prices.into_iter().map(|price| price.devices).collect()
@@ -122,7 +123,7 @@ mod tests {
             sorted(vec![price(&[0], 1.0, ENOUGH_RUNS), other])[0][0]
         };
         assert_eq!([with(2.0, ENOUGH_RUNS, 40.0), with(2.0, ENOUGH_RUNS, 60.0)], [0, 1]);
-        // set 1 is far off: its loss is 10
+        // device 1 is far off: its price is 10 s above the lowest price
         for (runs, seconds_on_other_sets) in [(1, [400.0, 600.0]), (ENOUGH_RUNS, [4000.0, 6000.0]), (0, [4000.0, 6000.0])] {
             assert_eq!(
                 seconds_on_other_sets.map(|seconds_on_other_sets| with(11.0, runs, seconds_on_other_sets)),
@@ -132,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Sets that are not tried stay in the order of their prices.
+    /// Sets of devices that are not tried stay in the order of their prices.
     #[test]
     fn of_several_to_be_tried_the_one_with_the_fewest_runs_and_then_the_cheapest_is() {
         let with = |runs| sorted(vec![price(&[2], 1.3, 0), price(&[1], 1.2, runs), price(&[0], 1.0, 0)]);

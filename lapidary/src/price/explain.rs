@@ -40,7 +40,8 @@ pub enum Reason {
     /// The price of these devices was the lowest when they were chosen. A cached choice of devices is reused for eight calls of
     /// the same problem.
     Cached,
-    /// A trial: these devices have run calls of this size only a few times, or not recently, so their price may be too high.
+    /// The machine runs the call on these devices to measure them: they have run calls of this size only a few times, or not
+    /// recently, so their price may be too high.
     Trial,
 }
 
@@ -51,8 +52,8 @@ pub struct PricedSet {
     pub devices: Vec<String>,
     /// Expected time of the call in seconds.
     pub seconds: f64,
-    /// Number of earlier runs of about this size that correct the time, at most five. If this number is 0, the time comes from
-    /// measured speeds and from runs of other sizes.
+    /// Number of earlier calls of about this size whose times correct `seconds`, at most five. If `runs` is 0, `seconds` comes from
+    /// measured speeds and from the times of calls of other sizes.
     pub runs: usize,
 }
 

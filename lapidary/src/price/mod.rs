@@ -1,7 +1,7 @@
 //! Chooses the devices that run a call, by the expected time (the price) on each set of devices
 //! (docs/decisions/0017-calls-choose-by-price.md).
 //!
-//! A price is an estimate from measured speeds, multiplied by a correction from earlier runs of about the same size.
+//! A price is an estimate from measured speeds, multiplied by a correction from the times of earlier calls of about the same size.
 
 mod cached;
 mod choice;
@@ -33,7 +33,7 @@ use crate::run::Planner;
 /// The data by which a machine chooses the devices of a call.
 #[derive(Debug)]
 pub(crate) struct Pricing {
-    /// For each device, the lowest index of a device that is the same hardware. Two backends may open one GPU.
+    /// For each device, the lowest index of a device of the machine that is the same hardware. Two backends may open the same GPU.
     hardware: Vec<usize>,
     state: Mutex<State>,
     cache: Mutex<Cache>,
@@ -46,35 +46,36 @@ struct State {
     speeds: Vec<Speed>,
     /// Sets of devices that have been priced so far.
     sets: Vec<Set>,
-    /// Sets of devices with the sizes that they have run in this process. The first run of a size on a set is not recorded, since
-    /// the driver may compile kernels and allocate memory during this run.
+    /// Pairs of a set of devices and a size of call that this set has run in this process. The first call of a size on a set of
+    /// devices is not recorded, since the driver may compile kernels and allocate memory during this call.
     warm: HashSet<(Vec<usize>, Bucket)>,
 }
 
 #[derive(Debug)]
 enum Speed {
-    /// No speed was measured, and no record was loaded from disk.
+    /// No speed of the device has been measured or loaded from disk.
     Unknown,
     Measured(Speeds),
-    /// The device failed while it was measured. The machine never chooses such a device by price.
+    /// The device failed while its speeds were measured. The machine never chooses this device by price.
     Failed,
 }
 
-/// A set of devices, by ascending index, with its runs.
+/// A set of devices, in ascending order of index, with the times of the calls that it has run.
 #[derive(Debug)]
 struct Set {
     devices: Vec<usize>,
     runs: Runs,
-    /// Whether runs were added since the record on disk was written.
+    /// Whether run times were added since the file of this set of devices was last written.
     is_unsaved: bool,
-    /// Time of the simulated plan, divided by the estimated time without any waiting between devices. The map has one value for
-    /// each size.
+    /// For each size of call: the time of the simulated plan, divided by the estimated time if the devices never waited for each
+    /// other.
     slowdown: HashMap<Bucket, f64>,
-    /// Total seconds of the calls of each size that other sets have run since this set last ran a call of that size.
+    /// For each size of call: the total time, in seconds, of the calls that other sets of devices have run since this set of
+    /// devices last ran a call of that size.
     seconds_on_other_sets: HashMap<Bucket, f64>,
 }
 
-/// The prices of the sets that can run a call. The set that is chosen for the call comes first.
+/// The prices of a call on the sets of devices that can run it. The set of devices that is chosen for the call comes first.
 pub(crate) struct Priced {
     prices: Vec<Price>,
     bucket: Bucket,
@@ -87,18 +88,19 @@ pub(crate) struct Run {
     bucket: Bucket,
     estimate: f64,
     start: Instant,
-    /// Whether the choice of the devices comes from the cache.
+    /// Whether the choice of the devices comes from the cache of choices.
     is_cached: bool,
 }
 
 impl Priced {
-    /// Starts the clock of the call on the chosen set. Returns `None` if no set has a price.
+    /// Begins to measure the time of the call on the chosen set of devices. Returns `None` if no set of devices has a price.
     pub fn begin(&self) -> Option<Run> {
         let Price { devices, estimate, .. } = self.prices.first()?;
         Some(Run { devices: devices.clone(), bucket: self.bucket, estimate: *estimate, start: Instant::now(), is_cached: false })
     }
 
-    /// Whether the chosen set runs as a trial although another set is cheaper.
+    /// Whether the machine runs the call on the chosen devices only to measure them, although another set of devices has a lower
+    /// price.
     pub fn is_trial(&self) -> bool {
         self.prices.iter().skip(1).any(|price| price.is_cheaper_than(&self.prices[0]))
     }
@@ -147,8 +149,9 @@ impl Pricing {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Chooses the devices of a call and starts its clock. If the cache has no choice for the problem, the set with the lowest
-    /// price is chosen, and this choice is cached if it is settled. Returns `None` if no set has a price.
+    /// Chooses the devices of a call and begins to measure the time of the call. If no choice of devices is cached for the problem,
+    /// the call is priced, and the new choice is cached if the next calls would choose the same devices. Returns `None` if no set
+    /// of devices has a price.
     pub fn begin(&self, call: &HostCall<'_>) -> Option<Run> {
         let cached = self.cache().begin(call.problem, call.capable);
         cached.or_else(|| {
@@ -158,8 +161,8 @@ impl Pricing {
         })
     }
 
-    /// Prices a call without running it. Returns the prices, and whether the choice is cached; a cached set comes first in the
-    /// prices.
+    /// Prices a call without running it. Returns the prices, and whether the choice of devices is cached. If a choice is cached,
+    /// its set of devices comes first in the prices.
     pub fn explain(&self, call: &HostCall<'_>) -> (Priced, bool) {
         let mut priced = self.price(call);
         let cached = self.cache().price(call.problem, call.capable).cloned();
@@ -172,7 +175,7 @@ impl Pricing {
         (priced, is_cached)
     }
 
-    /// Clears the cache of choices. The machine calls this method after a call has failed.
+    /// Clears the cache of choices of devices. The machine calls this method after a call has failed.
     pub fn forget_choices(&self) {
         self.cache().clear();
     }
@@ -183,10 +186,10 @@ impl Pricing {
         (0..self.hardware.len()).filter(|device| !devices.contains(device) && is_same(*device)).collect()
     }
 
-    /// Prices the call on all sets that can run it.
+    /// Prices the call on the sets of devices that can run it.
     pub fn price(&self, call: &HostCall<'_>) -> Priced {
         let (instructions, bucket, mut state) = (call.instructions(), Bucket::of(call.problem), self.state());
-        // records are read and written while the cache is not locked
+        // the lock of the cache is released before files of speeds and run times are read or written
         let ended = std::mem::take(&mut self.cache().ended);
         state.add_all(ended);
         let mut prices = Vec::new();
@@ -201,7 +204,7 @@ impl Pricing {
         }
         let alone = prices.iter().map(|price| price.seconds).fold(f64::INFINITY, f64::min);
         for devices in self.device_sets(&prices, call.machine.runtimes()) {
-            // lower bound: the devices of the set work at the same time and never wait
+            // lower bound of the time: all devices of the set work at the same time and never wait for each other
             let bound = |seconds: fn(&Price) -> f64| {
                 let together = prices.iter().filter(|price| devices.contains(&price.devices[0]));
                 1.0 / together.map(|price| 1.0 / seconds(price)).sum::<f64>()
@@ -217,8 +220,8 @@ impl Pricing {
         Priced { prices, bucket }
     }
 
-    /// Returns the sets of several devices to price: all devices, and all devices but the CPU. If several devices are the same
-    /// hardware, only the cheapest of them belongs to a set.
+    /// Returns the sets of several devices that are to be priced: all devices, and all devices but the CPU. If several devices are
+    /// the same hardware, only the device with the lowest price among them belongs to a set.
     fn device_sets(&self, alone: &[Price], runtimes: &[DeviceRuntime]) -> Vec<Vec<usize>> {
         let is_cheapest = |price: &&Price| {
             let hardware = self.hardware[price.devices[0]];
@@ -246,7 +249,7 @@ impl Pricing {
 }
 
 impl Drop for Pricing {
-    /// Saves the changed records to disk, so that the next process can load them.
+    /// Saves the run times that are not on disk yet, so that the next process can load them.
     fn drop(&mut self) {
         let ended = std::mem::take(&mut self.cache().ended);
         let mut state = self.state();
@@ -257,7 +260,7 @@ impl Drop for Pricing {
 }
 
 impl State {
-    /// Adds the time of one call to the records of its devices.
+    /// Adds the time of one call to the run times of the set of devices that was chosen for the call.
     fn add(&mut self, Run { devices, bucket, estimate, .. }: Run, seconds: f64, has_failed: bool) {
         for set in &mut self.sets {
             let seconds_on_other_sets = set.seconds_on_other_sets.entry(bucket).or_default();
@@ -270,23 +273,23 @@ impl State {
         let count = set.runs.count(&bucket);
         set.runs.add(bucket, seconds / estimate);
         set.is_unsaved = true;
-        // The record is written only after the run that completes `ENOUGH_RUNS`, since writing a file takes as long as a small
-        // call.
+        // The file of a set of devices is written when a size of call reaches `ENOUGH_RUNS` runs, not after every call, since
+        // writing a file takes as long as a small call.
         if count + 1 == ENOUGH_RUNS {
             self.save(&devices);
         }
     }
 
-    /// Adds the times of calls that have succeeded to the records.
+    /// Adds the times of several calls that have succeeded, as [`Self::add`] does.
     fn add_all(&mut self, ended: Vec<(Run, f64)>) {
         ended.into_iter().for_each(|(run, seconds)| self.add(run, seconds, false));
     }
 
-    /// Returns the speeds of a device, or `None` if the device cannot be measured. Unknown speeds that these instructions need
-    /// are measured first.
+    /// Returns the speeds of a device, or `None` if the device cannot be measured. Speeds that `instructions` need and that are
+    /// still unknown are measured first.
     fn speeds_of(&mut self, call: &HostCall<'_>, device: usize, instructions: &[Instruction<RawMat>]) -> Option<&Speeds> {
         if matches!(self.speeds[device], Speed::Unknown) {
-            // `set` loads the record from disk, which holds the runs and the speeds
+            // `set` loads the run times and the speeds of the device from disk
             self.set(&[device]);
             if matches!(self.speeds[device], Speed::Unknown) {
                 self.speeds[device] = Speed::Measured(Speeds::default());
@@ -315,7 +318,7 @@ impl State {
         }
     }
 
-    /// Returns the records of a set of devices. The first request for a set loads its records from disk.
+    /// Returns the entry of a set of devices. The first request for a set of devices loads its run times from disk.
     fn set(&mut self, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
             let runs = self.load(devices);
@@ -326,7 +329,8 @@ impl State {
         &mut self.sets[at]
     }
 
-    /// The price of a set: `estimate` times the correction from runs, or `uncorrected` if there is no correction.
+    /// Computes the price of a set of devices: `estimate` times the correction from run times, or `uncorrected` if no run times
+    /// correct the estimate.
     fn price(&mut self, devices: Vec<usize>, bucket: &Bucket, [estimate, uncorrected]: [f64; 2]) -> Price {
         let Set { runs, seconds_on_other_sets, .. } = self.set(&devices);
         let seconds = runs.correction(bucket, devices.len() > 1).map_or(uncorrected, |correction| estimate * correction);
@@ -339,14 +343,15 @@ impl State {
         if let Some(&slowdown) = self.set(devices).slowdown.get(bucket) {
             return slowdown;
         }
-        // If the simulation is not possible, no ratio is stored, since the next call of this size may have a plan.
+        // If no plan can be simulated, no ratio is stored, since the next call of this size may have a plan that can be simulated.
         let Some(seconds) = self.simulate(call, devices) else { return 1.0 };
         let slowdown = (seconds / bound).max(1.0);
         self.set(devices).slowdown.insert(*bucket, slowdown);
         slowdown
     }
 
-    /// Simulates the plan of the call and returns its seconds. Returns `None` if no plan is possible or if the plan is too long.
+    /// Simulates the plan of the call and returns the simulated seconds. Returns `None` if no plan is possible or if the plan is
+    /// too long.
     fn simulate(&self, call: &HostCall<'_>, devices: &[usize]) -> Option<f64> {
         let measured = |&device: &usize| match &self.speeds[device] {
             Speed::Measured(speeds) => Some(speeds),

@@ -1,15 +1,16 @@
-//! Times of earlier calls, compared with their estimates.
+//! Ratios of measured to estimated times of earlier calls, by which the estimates for later calls are corrected.
 
 use std::collections::HashMap;
 
 use lapidary_core::DType;
 use lapidary_core::algorithms::Problem;
 
-/// Number of runs that are kept for each size. The correction is the median of the kept runs, since other programs slow some runs
-/// down and the times on some devices vary from run to run.
+/// Number of ratios that are kept for each size of call. The median of the kept ratios corrects estimates, since other programs
+/// slow down some calls and the times on some devices vary from call to call.
 pub(super) const RUNS_KEPT: usize = 5;
 
-/// Maximum distance, in half octaves, between a size that has not run and the size whose runs correct its price.
+/// Maximum distance, in half octaves, between a size that a single device has not run and the size whose run times correct the
+/// price on this device.
 const NEAR: u32 = 4;
 
 /// A class of calls: one routine, one element type, and about the same size.
@@ -38,20 +39,20 @@ impl Bucket {
     }
 }
 
-/// For each bucket, the ratios of measured to estimated time of its latest runs.
+/// For each bucket, the ratios of measured to estimated time of the latest calls in the bucket.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Runs(pub HashMap<Bucket, Vec<f64>>);
 
 impl Runs {
-    /// Number of kept runs of the bucket.
+    /// Number of ratios that are kept for the bucket.
     pub fn count(&self, bucket: &Bucket) -> usize {
         self.0.get(bucket).map_or(0, Vec::len)
     }
 
-    /// Returns the factor that corrects estimates in the bucket: the median ratio of the nearest bucket that has runs. For a
-    /// single device, the distance to the nearest bucket must be at most [`NEAR`]. For several devices, the nearest bucket may be
-    /// at any distance, since devices wait for each other at all sizes. Returns `None` if no bucket within this distance has
-    /// runs.
+    /// Returns the number by which estimates in the bucket are multiplied: the median ratio of the nearest bucket that has ratios.
+    /// For a single device, the distance to the nearest bucket must be at most [`NEAR`]. For several devices, the nearest bucket
+    /// may be at any distance, since devices wait for each other at all sizes. Returns `None` if no bucket within the allowed
+    /// distance has ratios.
     pub fn correction(&self, bucket: &Bucket, is_team: bool) -> Option<f64> {
         let most = if is_team { u32::MAX } else { NEAR };
         let near = self.0.iter().filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));
@@ -60,7 +61,7 @@ impl Runs {
         nearest.map(|(_, _, ratios)| median(ratios))
     }
 
-    /// Adds a run, and drops the oldest one if the bucket has more than [`RUNS_KEPT`].
+    /// Adds the ratio of a call, and removes the oldest ratio if the bucket then has more than [`RUNS_KEPT`] ratios.
     pub fn add(&mut self, bucket: Bucket, ratio: f64) {
         let ratios = self.0.entry(bucket).or_default();
         ratios.push(ratio);
@@ -70,7 +71,7 @@ impl Runs {
     }
 }
 
-/// Returns the median of the ratios. For an even number of ratios, returns the smaller of the two in the middle.
+/// Returns the median of the ratios. For an even number of ratios, returns the smaller of the two middle ratios.
 fn median(ratios: &[f64]) -> f64 {
     let mut sorted = ratios.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -93,8 +94,8 @@ mod tests {
         assert_eq!(runs.count(&GEMM), RUNS_KEPT);
     }
 
-    /// The nearest size corrects a size that has not run. Runs of other routines, other element types and distant sizes do not
-    /// correct a size that has not run.
+    /// The run times of the nearest size correct the estimates for a size that has not run. Run times of other routines, other
+    /// element types and distant sizes do not correct the estimates for a single device.
     #[test]
     fn a_near_size_corrects() {
         let mut runs = Runs::default();

@@ -1,4 +1,4 @@
-//! Measured speeds of one device, and estimates of the time of calls from them.
+//! Measured speeds of one device, and estimates of the times of calls from these speeds.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,7 +15,7 @@ const LONGEST_SECONDS: f64 = 4e-3;
 const COLUMN_ORDER: usize = 2048;
 /// Sizes in bytes of the two transfers that measure the latency and the bandwidth.
 const TRANSFERS: [usize; 2] = [4 << 10, 32 << 20];
-/// Bytes of device memory that a measurement needs. A device with a lower memory limit is not measured.
+/// Bytes of device memory that a measurement needs. A device whose memory limit is below this number is not measured.
 pub const LEAST_MEMORY: usize = TRANSFERS[1];
 
 /// Speeds of one device. Each speed is measured when a call first needs it.
@@ -42,7 +42,8 @@ pub(super) struct Transfer {
 pub(super) struct Kernel(pub Vec<(f64, f64)>);
 
 impl Transfer {
-    /// Returns the transfer model whose line passes through two measurements.
+    /// Makes the model from two measured transfers: the latency is the shorter time, and the bandwidth is the difference of the
+    /// bytes divided by the difference of the seconds.
     fn through([few, many]: [usize; 2], [short, long]: [f64; 2]) -> Self {
         let latency = short.min(long);
         let bandwidth = (many - few) as f64 / (long - latency).max(1e-9);
@@ -71,8 +72,8 @@ impl Kernel {
     }
 }
 
-/// The measured kernel that estimates the time of an instruction. `None` for instructions that only move elements. A batch is
-/// estimated as one kernel with the same number of operations.
+/// The kernel whose measured times give the estimate for an instruction. `None` if the estimate comes from the memory bandwidth
+/// alone. The estimate for a batch is that for one kernel with the same number of operations.
 fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
     match instruction {
         Instruction::Gemm { .. } | Instruction::GemmBatched { .. } => Some(TimedKernel::Gemm),
@@ -150,7 +151,8 @@ fn measure(runtime: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result
     Ok(Kernel(points))
 }
 
-/// Bytes that a device with memory of its own copies from host matrices, and bytes that it copies back.
+/// Returns how many bytes a device with memory of its own copies from host matrices for these instructions, and how many bytes it
+/// copies back to host matrices.
 fn traffic(instructions: &[Instruction<RawMat>]) -> [usize; 2] {
     let mut moved: Vec<(RawMat, [bool; 2])> = Vec::new();
     for instruction in instructions {

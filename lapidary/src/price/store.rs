@@ -1,7 +1,8 @@
-//! Stores speeds and runs on disk, in the cache folder of compiled programs.
+//! Stores speeds and run times of devices on disk, in the cache folder of compiled programs.
 //!
-//! The key of a record names the models, drivers and numbers of cores of the devices, so a record is not found after a driver
-//! update. A record with an invalid line is ignored, and its speeds are measured again.
+//! A record contains the speeds and run times of a set of devices. The key of a record names the models, driver versions and
+//! numbers of cores of the devices, so that no record is found after a driver update. A record with an invalid line of text is
+//! ignored, and the speeds of the device are measured again.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,12 +21,12 @@ use super::{Speed, State};
 const DTYPES: [DType; 2] = [DType::F32, DType::F64];
 const KERNELS: [(TimedKernel, &str); 3] = [(TimedKernel::Gemm, "gemm"), (TimedKernel::Trsm, "trsm"), (TimedKernel::Getrf, "getrf")];
 
-/// Reads and writes records in the folder of compiled programs.
+/// Reads and writes records of speeds and run times in the cache folder of compiled programs.
 #[cfg(feature = "program-cache")]
 #[derive(Debug)]
 pub(crate) struct Records {
     folder: Arc<ProgramCache>,
-    /// For each device, a line that names everything that may change its speed.
+    /// For each device, a line of text that names everything that may change the speed of the device.
     devices: Vec<String>,
 }
 
@@ -56,8 +57,8 @@ impl Records {
     }
 }
 
-/// Without the feature `program-cache`, no record is stored: a build without this feature has only the CPU backend and no choice
-/// between devices.
+/// Without the feature `program-cache`, no speeds and run times are stored: a build without this feature has only the CPU backend
+/// and no choice between devices.
 #[cfg(not(feature = "program-cache"))]
 #[derive(Debug)]
 pub(crate) struct Records;
@@ -72,7 +73,7 @@ impl Records {
 }
 
 impl State {
-    /// Loads the runs of a set from disk. For a set of one device, also loads the speeds of this device.
+    /// Loads the run times of a set of devices from disk. For a set of one device, also loads the speeds of this device.
     pub(super) fn load(&mut self, devices: &[usize]) -> Runs {
         let text = self.records.load(devices);
         let Some((speeds, runs)) = text.and_then(|text| read(&text)) else { return Runs::default() };
@@ -82,7 +83,7 @@ impl State {
         runs
     }
 
-    /// Stores the runs of a set on disk. For a set of one device, also stores the speeds of this device.
+    /// Stores the run times of a set of devices on disk. For a set of one device, also stores the speeds of this device.
     pub(super) fn save(&mut self, devices: &[usize]) {
         let set = self.set(devices);
         set.is_unsaved = false;
@@ -98,7 +99,7 @@ impl State {
     }
 }
 
-/// Formats a record as text: one entry on each line, words separated by spaces.
+/// Formats speeds and run times as text. Each line of the text has one entry, whose words are separated by spaces.
 fn write(speeds: Option<&Speeds>, runs: &Runs) -> String {
     let mut text = String::new();
     if let Some(Speeds { transfers, kernels, memory }) = speeds {
@@ -122,7 +123,8 @@ fn write(speeds: Option<&Speeds>, runs: &Runs) -> String {
     text
 }
 
-/// Parses a record: the speeds, if the text has any, and the runs. Returns `None` if a line of the record is invalid.
+/// Parses the text of a record. Returns the speeds, if the text has any, and the run times. Returns `None` if a line of the text is
+/// invalid.
 fn read(text: &str) -> Option<(Option<Speeds>, Runs)> {
     let (mut speeds, mut runs, mut transfers) = (Speeds::default(), HashMap::new(), Vec::new());
     for line in text.lines() {

@@ -15,8 +15,7 @@ use super::{Bucket, Explanation, HostCall, Price, Priced, PricedSet, Problem, Ra
 use crate::open::boxed;
 use crate::{DType, Machine, Settings};
 
-/// Order of the matrices in the products of these tests. A product of this order has more operations than a call that the CPU
-/// runs without a price.
+/// Order of the matrices in the products of these tests. A product of this order is not a small call, so it is priced.
 const N: usize = 240;
 
 /// A device that computes nothing and sleeps for a given time in each launch.
@@ -77,7 +76,7 @@ impl Paced {
     fn request(&self) -> Result<()> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.failure.lock().unwrap().map_or(Ok(()), |kind| {
-            // one call makes several requests; each of these requests sleeps for this time
+            // one call makes several requests; each request that fails sleeps for 5 ms
             std::thread::sleep(Duration::from_millis(5));
             Err(Error::new(kind, "paced", "told to fail"))
         })
@@ -188,7 +187,7 @@ fn the_first_run_of_each_size_does_not_count() {
     assert_eq!([N, N, N, 2 * N, 2 * N].map(runs), [0, 1, 2, 0, 1]);
 }
 
-/// The time of a call is added to the passed-over time of all devices except the device that ran the call.
+/// The time of a call is added to `seconds_on_other_sets` of every set of devices that did not run the call.
 #[test]
 fn calls_pass_over_other_devices() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -200,7 +199,7 @@ fn calls_pass_over_other_devices() {
     assert!(seconds_on_other_sets[0] > 0.0 && seconds_on_other_sets[1] == 0.0, "{seconds_on_other_sets:?}");
 }
 
-/// Calls that reuse a choice are added to the records when the next call is priced.
+/// The times of calls that reuse a cached choice of devices are recorded when the next call is priced.
 #[test]
 fn runs_on_cached_devices_are_recorded() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -209,12 +208,12 @@ fn runs_on_cached_devices_are_recorded() {
         let prices = with_product(N, |args| priced(&machine, args)).prices;
         prices.iter().find(|price| price.devices == [0]).unwrap().seconds_on_other_sets
     };
-    // the first of these runs is not recorded
+    // the time of the first call is not recorded
     (0..=RUNS_KEPT).for_each(|_| product(&machine).unwrap());
     let before = seconds_on_other_sets();
     let reason = || with_product(N, |args| machine.explain(args)).unwrap().reason;
     assert_eq!(reason(), Reason::Price, "an explanation caches no choice");
-    // The next call is priced, and its choice is cached.
+    // The next call is priced, and its choice of devices is cached.
     product(&machine).unwrap();
     assert_eq!(reason(), Reason::Cached);
     for calls in 1..=3 {
@@ -239,7 +238,7 @@ fn runs_on_cached_devices_are_recorded() {
     assert!(cache.price(&problem, &[0, 1]).is_none(), "so does one after which others take over");
 }
 
-/// An explanation names cached devices that have no price any more, as long as calls reuse the choice.
+/// An explanation names cached devices that have no price any more, as long as calls reuse the cached choice of devices.
 #[test]
 fn cached_devices_without_a_price_are_explained() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -294,7 +293,7 @@ fn others_take_over_from_a_device_that_is_lost_or_out_of_memory() {
     }
 }
 
-/// The first run of a size is not recorded, except as a failure if the device failed in this run.
+/// The time of the first call of a size is not recorded, except for a device that failed in this call.
 #[test]
 fn the_first_run_counts_if_the_device_fails() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -332,7 +331,8 @@ fn a_device_that_cannot_be_measured_is_left_out() {
     assert_eq!(product(&none).unwrap_err().kind(), ErrorKind::DeviceFailed);
 }
 
-/// Speeds are measured once for each driver version. If the record of a device is damaged, its speeds are measured again.
+/// Speeds are measured once for each driver version. If the stored record of a device is damaged, the speeds of the device are
+/// measured again.
 #[cfg(feature = "program-cache")]
 #[test]
 fn speeds_are_kept_for_a_driver() {
@@ -359,7 +359,7 @@ fn speeds_are_kept_for_a_driver() {
     assert_eq!(explain(&devices), [0, 0], "kept again");
 }
 
-/// Runs that one process has recorded are loaded by the next process.
+/// A process loads the run times that an earlier process has recorded.
 #[cfg(feature = "program-cache")]
 #[test]
 fn runs_are_kept() {
@@ -370,7 +370,7 @@ fn runs_are_kept() {
     (0..4).for_each(|_| product(&first).unwrap());
     assert_eq!(runs(&first), super::ENOUGH_RUNS, "the first of four runs does not count");
     assert_eq!(runs(&machine(&devices, folder.path())), super::ENOUGH_RUNS);
-    // Sizes with fewer than `ENOUGH_RUNS` runs are saved when the last handle of the machine is dropped.
+    // If a size has fewer than `ENOUGH_RUNS` run times, its run times are saved when the last handle of the machine is dropped.
     (0..2).for_each(|_| with_product(2 * N, |args| first.gemm(args)).unwrap());
     let sizes = || {
         let next = machine(&devices, folder.path());
@@ -431,14 +431,14 @@ fn devices_of_one_hardware_keep_their_memory_until_it_is_short() {
     assert_eq!(all - free(), 2 * kept);
     machine.trim();
     run_on(0).unwrap();
-    // free one byte less than the second device needs while the first device keeps its memory
+    // while the first device keeps its memory, one byte less is free than the second device needs
     *of_opencl.free.lock().unwrap() = kept - 1;
     run_on(1).unwrap();
     assert_eq!(free(), kept - 1, "the first device has given its memory back");
 }
 
-/// Two backends may open one GPU. If there are two equal GPUs, the first one of one backend is the same hardware as the first one
-/// of the other backend.
+/// Two backends may open the same GPU. If there are two equal GPUs, the first GPU of one backend is the same hardware as the first
+/// GPU of the other backend.
 #[test]
 fn devices_of_two_backends_are_one_hardware() {
     let of = |names: &[&str], model: &str| {

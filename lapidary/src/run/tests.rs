@@ -118,7 +118,7 @@ fn a_repeated_call_takes_no_plan_and_no_memory() {
     assert!(!product().iter().any(|request| matches!(request, Request::Alloc(_))));
 }
 
-/// One thread issues the commands of each device; the caller's thread issues the commands of the first device.
+/// The caller's thread issues the commands of the first device, and each further device has a thread of its own.
 #[test]
 fn the_callers_thread_drives_the_first_device() {
     let threads = |devices: usize| {
@@ -183,7 +183,8 @@ fn a_repeated_call_on_a_device_asks_for_no_memory_and_no_thread() {
     assert_eq!(machine.with_lane_pool(|pool| format!("{pool:?}")), "LanePool(0 threads)");
 }
 
-/// An error before the kernel says that the matrices are unchanged; a later error says that they are partly written.
+/// If a call on resident matrices fails before its kernel is launched, the error says that the matrices are unchanged. If a call on
+/// resident matrices fails at the launch of its kernel or later, the error says that the matrices are partly written.
 #[test]
 fn an_error_of_a_call_on_a_device_says_what_became_of_its_outputs() {
     // requests after the upload of the matrix: allocate the pivots, allocate info, write info, launch the kernel, read the
@@ -199,8 +200,8 @@ fn an_error_of_a_call_on_a_device_says_what_became_of_its_outputs() {
     }
 }
 
-/// Tests the outputs that an error names, for a factorisation that is blocked in panels. One of the failures is that of the final
-/// copy of the pivots.
+/// Tests what an error of a factorisation by panels says about the outputs. Every request of the factorisation fails in turn,
+/// including the copy of the pivots to host memory.
 #[test]
 fn an_error_of_a_call_by_panels_says_what_became_of_its_outputs() {
     let by_panels = Settings { nb: Some(N / 4), ..Settings::default() };
@@ -234,11 +235,11 @@ impl Device for Meeting {
         self.0.alloc(bytes)
     }
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the caller fulfils the contract of the trait `Device`.
+        // SAFETY: the caller fulfils the contract of the trait `Device` for `from` and `to`, which `self.0` requires as well.
         unsafe { self.0.write(from, to) }
     }
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the caller fulfils the contract of the trait `Device`.
+        // SAFETY: the caller fulfils the contract of the trait `Device` for `from` and `to`, which `self.0` requires as well.
         unsafe { self.0.read(from, to) }
     }
     unsafe fn launch(&self, _: &Instruction<Operand<'_>>) -> Result<()> {
@@ -252,7 +253,7 @@ impl Device for Meeting {
     }
 }
 
-/// A device that records submissions and waits in a log. A request fails if its log entry is one of `failures`.
+/// A device that writes each launch, each submission and each wait to a log. A request fails if its log entry is one of `failures`.
 #[derive(Clone, Debug)]
 struct Noting {
     facts: DeviceFacts,
@@ -332,8 +333,8 @@ fn the_instructions_of_a_call_on_a_device_are_given_in_a_row() {
     }
 }
 
-/// A device that has once returned a loss takes part in no later call, although it does not implement the method that reports a
-/// loss.
+/// A device that has once returned the error `DeviceLost` takes part in no later call, although it does not implement the method
+/// that reports a loss.
 #[test]
 fn a_loss_is_remembered() {
     let devices = || [NullDevice::new(Some(4 << 20)).lost_at(0), NullDevice::new(Some(4 << 20))].map(boxed);
@@ -370,7 +371,7 @@ fn facts_without_sense_are_refused() {
     assert!(Machine::with_devices(vec![boxed(device().with_flops(0.0))], &Settings::default()).is_ok());
 }
 
-/// If the solve fails after the factorisation, the error says that A holds its factors.
+/// If the solve of `gesv` fails after the factorisation, the error says that A holds its factors.
 #[test]
 fn an_error_of_the_second_half_of_gesv_says_what_a_holds() {
     for (failures, outputs) in

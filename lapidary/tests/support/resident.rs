@@ -10,7 +10,7 @@ use crate::graded::Graded;
 /// A machine that uploads the operands of each call to its fastest device.
 pub struct Resident {
     graded: Graded,
-    /// Whether results of one column stay in host memory.
+    /// Whether result matrices with one column stay in host memory.
     columns_on_host: bool,
 }
 
@@ -21,7 +21,7 @@ impl Resident {
 }
 
 impl Resident {
-    /// The same machine, with results of one column in host memory.
+    /// Returns the same machine, but result matrices with one column stay in host memory.
     pub fn with_columns_on_host(self) -> Self {
         Resident { columns_on_host: true, ..self }
     }

@@ -9,7 +9,8 @@ pub fn settings() -> Settings {
     Settings { cache_dir: Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("programs")), ..Settings::default() }
 }
 
-/// Test settings with a memory limit. A few tiles or a narrow panel of a test matrix fit into the limit; a whole matrix does not.
+/// Test settings with a memory limit. A few tiles or a narrow panel of a test matrix fit into the memory limit, but a whole matrix
+/// does not.
 pub fn limited(bytes: usize) -> Settings {
     Settings { memory_limit: Some(bytes), ..settings() }
 }

@@ -35,7 +35,7 @@ pub fn nan_pivot<T: Scalar>(subject: &impl Subject) {
     let (m, n) = (5, 3);
     let column = [f64::NAN, 0.0, f64::NEG_INFINITY, 2.0, -1.0];
     let mut lu: Vec<T> = (0..m * n).map(|e| T::from_f64(if e < m { column[e] } else { e as f64 })).collect();
-    // U has the first row of the matrix, which is not exchanged
+    // the first row of the matrix is not exchanged, so it is also the first row of U
     let upper = [lu[m].to_f64(), lu[2 * m].to_f64()];
     let mut ipiv = vec![0; n];
     // the largest candidate is infinite and does not replace the NaN
@@ -46,7 +46,8 @@ pub fn nan_pivot<T: Scalar>(subject: &impl Subject) {
     assert_eq!(numbers, 0, "{}: {values:?}", subject.name());
 }
 
-/// Tests equal candidates in so many work-groups that one work-item compares several of them.
+/// Tests pivot candidates of equal magnitude in so many work-groups that one work-item compares the candidates of several
+/// work-groups.
 fn ties<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
     let (scope, ledger) = (Scope::quick(1), Ledger::default());
     let case = GetrfCase { m, ..GetrfCase::square(n, Shape::TiesBelow) };
@@ -71,6 +72,6 @@ fn panel<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
     let worst = Dense::from_fn(m, n, apart).max_abs();
     let multipliers = Dense::from_fn(m, n, |i, j| if i > j { lu[i + j * m].to_f64() } else { 0.0 }).max_abs();
     assert!(multipliers <= 1.0 + 4.0 * T::UNIT_ROUNDOFF, "{}: a multiplier of {multipliers}", subject.name());
-    // Bound 8 of docs/numerics.md is far above this limit, since the bound is relative to n·‖A‖₁.
+    // Bound 8 of docs/numerics.md is far above 64·n·u, since bound 8 is relative to n·‖A‖₁.
     assert!(info == 0 && worst < 64.0 * n as f64 * T::UNIT_ROUNDOFF, "{}: {worst:e} apart", subject.name());
 }

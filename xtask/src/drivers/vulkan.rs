@@ -16,10 +16,11 @@ pub const PACKAGES: &[&str] = &["libvulkan1", "mesa-vulkan-drivers"];
 /// Debian's package of a browser that contains SwiftShader.
 const BROWSER: &str = "chromium-common";
 
-/// The files that are kept of the package: the driver, and the manifest by which the loader finds the driver.
+/// The files of the browser's package that are kept: the driver, and the manifest by which the Vulkan loader finds the driver.
 const DRIVER: [&str; 2] = ["libvk_swiftshader.so", "vk_swiftshader_icd.json"];
 
-/// Downloads SwiftShader into the target folder, unless it is there already. Returns a text that says what happened.
+/// Downloads SwiftShader into the target folder, unless the target folder contains it already. Returns a text that states whether
+/// it was downloaded.
 pub fn swiftshader(ws: &Workspace) -> Result<String> {
     if driver(ws).exists() {
         return Ok("SwiftShader is there".into());
@@ -27,7 +28,7 @@ pub fn swiftshader(ws: &Workspace) -> Result<String> {
     let kept = folder(ws);
     let scratch = kept.with_extension("unpacked");
     let failed = |error: io::Error| format!("{}: {error}", scratch.display());
-    // An interrupted run may have left an incomplete folder.
+    // If the last download was interrupted, the folder is incomplete.
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir_all(&scratch).map_err(failed)?;
     println!("fetching SwiftShader from {BROWSER}");
@@ -41,7 +42,7 @@ pub fn swiftshader(ws: &Workspace) -> Result<String> {
     })
 }
 
-/// Adds environment variables to a command that enable the Vulkan drivers.
+/// Adds environment variables to a command so that the Vulkan drivers are found.
 pub fn with_drivers_enabled(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     let cargo = with_runtime_folder(ws, cargo)?;
     let driver = driver(ws);
@@ -53,7 +54,7 @@ pub fn with_drivers_enabled(ws: &Workspace, cargo: Invocation) -> Result<Invocat
 }
 
 /// Sets `XDG_RUNTIME_DIR` for a command if the variable is unset. Without this variable Mesa's driver prints a warning for each
-/// instance.
+/// Vulkan instance.
 fn with_runtime_folder(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     if std::env::var_os("XDG_RUNTIME_DIR").is_some() {
         return Ok(cargo);
@@ -63,7 +64,8 @@ fn with_runtime_folder(ws: &Workspace, cargo: Invocation) -> Result<Invocation> 
     Ok(cargo.env("XDG_RUNTIME_DIR", folder))
 }
 
-/// Moves the driver's files. The manifest is moved last, since its presence shows that the driver is complete.
+/// Moves the files of the driver from one folder to another. The manifest is moved last, since its presence shows that the driver
+/// is complete.
 fn keep(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     DRIVER.into_iter().try_for_each(|name| fs::rename(from.join(name), to.join(name)))

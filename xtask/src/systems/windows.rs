@@ -12,21 +12,21 @@ use crate::workspace::Workspace;
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 
-/// Debian's packages of a C compiler for Windows and of Wine.
+/// Debian's packages of Wine and of a C compiler for Windows.
 const PACKAGES: &[&str] = &["gcc-mingw-w64-x86-64", "wine64"];
 
-/// Path of Wine in Debian, which installs no command `wine64` in the search path.
+/// Path of Wine. Debian installs no command `wine64` in the search path.
 const WINE: &str = "/usr/lib/wine/wine64";
 
-/// C source of a library that Rust programs load for random numbers and that Wine 8 lacks. The library's only function calls
-/// another function of Windows.
+/// C source of a library that Wine 8 lacks. Rust programs load this library for random numbers. Its only function calls another
+/// function of Windows.
 const RANDOM: &str = "unsigned char SystemFunction036(void *buffer, unsigned long length);
 __declspec(dllexport) int ProcessPrng(unsigned char *buffer, unsigned long long length) {
     return SystemFunction036(buffer, (unsigned long)length);
 }
 ";
 
-/// Builds the suite for Windows and runs it by Wine.
+/// Builds the conformance suite for Windows and runs it by Wine.
 pub fn check(ws: &Workspace) -> Result<String> {
     if let Err(missing) = cross::install(PACKAGES) {
         return Ok(format!("not run: {missing}"));
@@ -37,12 +37,12 @@ pub fn check(ws: &Workspace) -> Result<String> {
     Emulator { target: TARGET, linker: COMPILER, program: Path::new(WINE), env: &env }.test(ws, SUITE)
 }
 
-/// The path in Windows notation. Wine shows the whole file system as drive Z.
+/// The path in Windows notation. In Wine, drive Z is the whole file system.
 fn for_windows(path: &Path) -> String {
     format!("Z:{}", path.to_string_lossy().replace('/', "\\"))
 }
 
-/// Compiles the library into a folder that Wine searches.
+/// Compiles the library for random numbers into a folder in which Wine searches for libraries.
 fn random(ws: &Workspace, folder: &Path) -> Result<()> {
     let source = folder.join("random.c");
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(&source, RANDOM));

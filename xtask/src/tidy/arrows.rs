@@ -1,15 +1,16 @@
-//! Checks the dependencies between crates.
+//! Checks that each crate depends only on crates that it may use.
 
 use cargo_metadata::{DependencyKind, Package};
 
 use super::Finding;
 use crate::workspace::Workspace;
 
-/// The dependencies that a crate may have. A name that ends in `*` stands for all crates whose names begin so.
+/// The dependencies that a crate may have. A name that ends in `*` stands for all crates whose names begin with the text before
+/// `*`.
 struct Row {
     crates: &'static str,
     may_use: &'static [&'static str],
-    /// Further dependencies for tests and benchmarks.
+    /// Dependencies that the crate may have in addition for tests and benchmarks.
     tests_may_use: &'static [&'static str],
 }
 
@@ -19,7 +20,8 @@ const HOST: &str = "lapidary-host";
 const CPU: &str = "lapidary-backend-cpu";
 const SUITE: &str = "lapidary-conformance";
 
-/// The allowed dependencies, which `ARCHITECTURE.md` draws as arrows. A crate that no row names is an error.
+/// The allowed dependencies, which `ARCHITECTURE.md` draws as arrows. If no row names a crate of the workspace, the check reports
+/// an error.
 const ROWS: &[Row] = &[
     Row { crates: CORE, may_use: &[], tests_may_use: &[] },
     Row { crates: KERNELS, may_use: &[CORE], tests_may_use: &[] },
@@ -33,8 +35,9 @@ const ROWS: &[Row] = &[
     Row { crates: "lapidary-xtask", may_use: &[], tests_may_use: &[] },
 ];
 
-/// External crates that some of our crates may use, with the invariant that the list upholds. The name of a crate does not show
-/// whether it opens devices, so a crate that is not listed is refused. Tests and build scripts may use any crate.
+/// External crates that some of our crates may use, and the invariant that this list protects. The name of an external crate does
+/// not show whether the crate opens devices, so `tidy` refuses every external crate that the list does not name. Tests and build
+/// scripts may use any crate.
 struct Outside {
     crates: &'static str,
     may_use: &'static [&'static str],
@@ -50,7 +53,7 @@ const OUTSIDE: &[Outside] = &[
     Outside { crates: KERNELS, may_use: &["minijinja", "tempfile"], invariant: "kernels opens no device" },
 ];
 
-/// One dependency of one crate.
+/// One dependency of one crate, which `ARCHITECTURE.md` draws as an arrow.
 #[derive(Clone, Copy)]
 struct Arrow<'a> {
     from: &'a str,
@@ -58,7 +61,7 @@ struct Arrow<'a> {
     kind: DependencyKind,
 }
 
-/// Finds dependencies that the table does not allow.
+/// Finds dependencies that neither `ROWS` nor the list of external crates allows.
 pub fn check(ws: &Workspace) -> Vec<Finding> {
     ws.packages().into_iter().flat_map(arrows).filter_map(judge).collect()
 }
@@ -67,7 +70,7 @@ fn arrows(package: &Package) -> Vec<Arrow<'_>> {
     let arrow = |to, kind| Arrow { from: &package.name, to, kind };
     let itself = arrow(CORE, DependencyKind::Development);
     let rest = package.dependencies.iter().map(|d| arrow(d.name.as_str(), d.kind));
-    // The first entry makes sure that a crate without dependencies is in the table too.
+    // The first entry is the crate itself if no row names it, so that the check also reports a crate without dependencies.
     std::iter::once(itself).filter(|_| row(&package.name).is_none()).chain(rest).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Checks the links between documents.
+//! Checks that `ARCHITECTURE.md` links to all decisions.
 
 use super::Finding;
 use crate::Result;
@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 const MAP: &str = "ARCHITECTURE.md";
 const DECISIONS: &str = "docs/decisions";
 
-/// Finds decisions that `ARCHITECTURE.md` does not link to.
+/// Finds files in `docs/decisions` to which `ARCHITECTURE.md` does not link.
 pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     let mut names = Vec::new();
     if ws.has(DECISIONS) {

@@ -1,20 +1,20 @@
-//! Checks that the build for the CPU alone does not depend on crates that only other backends need.
+//! Checks that a build for the CPU alone contains no crate that only other backends need.
 
 use super::Finding;
 use crate::Result;
 use crate::workspace::Workspace;
 
-/// Crates that serve only compiled programs and drivers.
+/// Crates that only compiled programs and drivers need.
 const UNWANTED: &[&str] = &["blake3", "cc", "directories", "cl3", "wgpu", "lapidary-kernels"];
 
-/// Finds crates in the CPU-only build that only other backends need.
+/// Finds crates in the build for the CPU alone that only other backends need.
 pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     let args =
         ["tree", "--package", "lapidary", "--no-default-features", "--edges", "normal,build", "--prefix", "none", "--offline"];
     Ok(unwanted(&ws.cargo(&args).output()?))
 }
 
-/// Finds unwanted crates in the output of `cargo tree`. Each line of this output begins with the name of a crate.
+/// Finds crates of [`UNWANTED`] in the output of `cargo tree`. Each line of this output begins with the name of a crate.
 fn unwanted(tree: &str) -> Vec<Finding> {
     let names = tree.lines().filter_map(|line| line.split_whitespace().next());
     let finding = |name: &str| Finding::new("lapidary", format!("depends on {name} without default features"));

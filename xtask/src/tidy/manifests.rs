@@ -1,17 +1,18 @@
-//! Checks that the manifests take common values from the workspace.
+//! Checks that each crate's manifest takes the common values from the manifest of the workspace.
 
 use super::Finding;
 use crate::Result;
 use crate::workspace::Workspace;
 
-/// Keys that each crate must inherit, as lines of its manifest.
+/// Keys that the manifest of each crate must inherit from the workspace, as lines of the manifest.
 const INHERITED: &[&str] =
     &["version.workspace", "edition.workspace", "rust-version.workspace", "license.workspace", "repository.workspace"];
 
-/// Texts of the licences, which lie beside every manifest, so that a published package contains them.
+/// File names of the licence texts. Each folder with a manifest must contain these files, so that a published package contains
+/// them.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Finds manifests that do not inherit the values of the workspace.
+/// Finds manifests that do not inherit a common value from the workspace.
 pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     let mut findings = root(&ws.read("Cargo.toml")?);
     for package in ws.packages() {
@@ -22,7 +23,7 @@ pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The lines `key = value` of a manifest without spaces.
+/// The lines `key = value` of a manifest, with all spaces removed.
 fn lines(text: &str) -> impl Iterator<Item = String> {
     text.lines().map(|line| line.split_whitespace().collect())
 }
@@ -45,7 +46,7 @@ fn member(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Finds licence texts that a package lacks or that differ from those of the root.
+/// Finds licence texts that are missing in the folder of a package, or that differ from those in the root folder.
 fn licences(ws: &Workspace, folder: &str) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in LICENCES {

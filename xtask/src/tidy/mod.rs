@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: checks the invariants of `ARCHITECTURE.md`.
 //!
-//! Most invariants are absences ("core names no vendor"). The rules are data: `arrows::ROWS`, `words::RULES`,
-//! `manifests::INHERITED`.
+//! Most invariants say that something must be absent ("core names no vendor"). The rules are tables: `arrows::ROWS`,
+//! `words::RULES`, `manifests::INHERITED`.
 
 mod arrows;
 mod documents;
@@ -37,7 +37,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks every rule and prints all violations.
+/// Checks every rule and prints each violation.
 pub fn run(ws: &Workspace) -> Result<()> {
     let sources = sources(ws)?;
     let mut findings = arrows::check(ws);
@@ -52,7 +52,7 @@ pub fn run(ws: &Workspace) -> Result<()> {
     if findings.is_empty() { Ok(()) } else { Err("the rules above are those of ARCHITECTURE.md".into()) }
 }
 
-/// All Rust files of the workspace.
+/// Reads all Rust files of the workspace.
 fn sources(ws: &Workspace) -> Result<Vec<Source>> {
     let mut paths = Vec::new();
     for package in ws.packages() {

@@ -5,7 +5,7 @@ use super::source::Source;
 
 /// Maximum number of lines in a file.
 const MAX_LINES: usize = 500;
-/// Number of lines above which a file gets a warning.
+/// Number of lines above which `cargo xtask tidy` warns about a file.
 const WARNING_LINES: usize = 300;
 
 /// Finds files with more than [`MAX_LINES`] lines.

@@ -1,13 +1,13 @@
 //! Separates a Rust file into code and comments.
 
-/// The code and the comments of a Rust file, as two texts with the lines of the file. In each text, blanks replace the
-/// characters of the other text.
+/// The code and the comments of a Rust file, as two texts with the same lines as the file. In the code, blanks replace the
+/// comments; in the comments, blanks replace the code.
 pub struct Source {
-    /// Path from the root of the workspace, with `/`.
+    /// Path of the file from the root of the workspace, with `/` between folders.
     pub path: String,
     /// Lines of the file without comments and without the contents of strings.
     pub code: Vec<String>,
-    /// Lines of the file with comments only, including documentation.
+    /// Lines of the file with only the comments, including documentation.
     pub comments: Vec<String>,
 }
 
@@ -16,7 +16,7 @@ pub struct Source {
 enum State {
     Code,
     Line,
-    /// Inside a block comment of this nesting depth.
+    /// Inside block comments that are nested to this depth.
     Block(usize),
     Text,
     /// Inside a raw string with this number of `#` characters.
@@ -24,7 +24,7 @@ enum State {
 }
 
 impl Source {
-    /// Separates a text into code and comments.
+    /// Separates the text of a file into code and comments.
     pub fn new(path: impl Into<String>, text: &str) -> Self {
         let (mut code, mut comments) = (String::new(), String::new());
         let mut state = State::Code;
@@ -49,7 +49,8 @@ fn is_comment(state: State) -> bool {
     matches!(state, State::Line | State::Block(_))
 }
 
-/// The number of bytes to read next, and the state after them. `before` is the last character of code.
+/// The number of bytes to read next, and the state after these bytes. `before` is the character before `rest`, or a space if that
+/// character belongs to a comment or a string.
 fn step(state: State, rest: &str, before: Option<char>) -> (usize, State) {
     match state {
         State::Code => from_code(rest, before),
@@ -84,14 +85,14 @@ fn from_code(rest: &str, before: Option<char>) -> (usize, State) {
     }
 }
 
-/// The number of `#` characters of a raw string that begins here. `None` if none begins here.
+/// If a raw string begins at the start of `rest`, the number of its `#` characters.
 fn raw_string(rest: &str) -> Option<usize> {
     let rest = rest.strip_prefix('r')?;
     let hashes = rest.bytes().take_while(|&byte| byte == b'#').count();
     rest[hashes..].starts_with('"').then_some(hashes)
 }
 
-/// The length of a character literal such as `'"'`, whose quote opens no string. The length is 1 for a lifetime.
+/// The length of a character literal such as `'"'`, whose quote begins no string. For a lifetime such as `'a` the length is 1.
 fn char_literal(rest: &str) -> usize {
     let inner = if rest[1..].starts_with('\\') { 2 } else { 1 };
     let skipped: usize = rest.chars().take(1 + inner).map(char::len_utf8).sum();

@@ -3,26 +3,26 @@
 use super::Finding;
 use super::source::Source;
 
-/// The part of a file in which a word is searched.
+/// The part of a file in which a rule searches for words.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Code,
     Everything,
 }
 
-/// Words that must not appear in certain files.
+/// A rule: words that must not appear in certain files.
 struct Rule {
-    /// Beginnings of the paths of the files that are checked. If empty, all files are checked.
+    /// Beginnings of the paths of the files to which the rule applies. If the list is empty, the rule applies to all files.
     only: &'static [&'static str],
-    /// Beginnings of the paths of files that are not checked.
+    /// Beginnings of the paths of files to which the rule does not apply.
     except: &'static [&'static str],
     part: Part,
     words: &'static [&'static str],
-    /// The invariant that the rule upholds, as a sentence.
+    /// The invariant that the rule protects, as a sentence.
     invariant: &'static str,
 }
 
-/// Names of vendors, of their interfaces and of their languages.
+/// Names of vendors, of their interfaces and of their programming languages.
 pub const VENDORS: &[&str] = &[
     "opencl", "cuda", "cublas", "hip", "rocm", "sycl", "vulkan", "wgpu", "wgsl", "webgpu", "metal", "nvidia", "intel", "amd",
     "radeon", "geforce", "pocl", "mesa", "mkl", "openblas",
@@ -30,7 +30,7 @@ pub const VENDORS: &[&str] = &[
 
 const RULES: &[Rule] = &[
     Rule { only: &["core/"], except: &[], part: Part::Everything, words: VENDORS, invariant: "core names no vendor" },
-    // A crate that has a driver could call its device directly and so bypass the engine.
+    // A crate that has a driver could call the device of this driver directly, and so bypass the engine.
     Rule {
         only: &[],
         except: &["core/src/engine", "core/tests/"],
@@ -94,7 +94,7 @@ impl Rule {
     }
 }
 
-/// Whether the text contains the word with no letter before or after it. Vendor names are found in upper and lower case.
+/// Whether the text contains the word with no letter before or after it. The case of letters does not matter for names of vendors.
 fn has_word(text: &str, word: &str) -> bool {
     let lower = VENDORS.contains(&word).then(|| text.to_lowercase());
     let text = lower.as_deref().unwrap_or(text);

@@ -1,15 +1,15 @@
-//! Compares batches with the single routines, for every vector type.
+//! Compares the batched routines with the routines for one matrix, for every vector type.
 
 use super::*;
 use crate::fast;
 
 const COUNTS: [usize; 4] = [0, 1, 3, 40];
 
-/// Both implementations of a batch: `true` for the fast path with a team, `false` for the reference path.
+/// The two code paths of a batched routine: `true` for the fast path with a team, `false` for the reference path.
 const PATHS: [bool; 2] = [true, false];
 
 fn column(data: &mut [i32]) -> Tile<i32> {
-    // SAFETY: the slice holds the column.
+    // SAFETY: the slice holds all elements of the column.
     unsafe { Tile::new(data.as_mut_ptr(), data.len(), 1, data.len()) }
 }
 
@@ -32,13 +32,13 @@ fn products_agree<T: Lanes>(team: &Team) {
         let mut want = old.clone();
         for i in 0..count {
             let (a, b, c) = (part(&mut a, sa.1, i), part(&mut b, sb.1, i), part(&mut want, n, i));
-            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
             unsafe { fast::gemm(&Team::alone(), op_a, op_b, alpha, a, b, beta, c) }
         }
         for fast in PATHS {
             let mut c = old.clone();
             let (a, b, tile) = (a.tile(), b.tile(), c.tile());
-            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
             unsafe {
                 match fast {
                     true => fast::gemm_batched(team, count, op_a, op_b, alpha, a, b, beta, tile),
@@ -66,13 +66,13 @@ fn systems_agree<T: Lanes>(team: &Team) {
         let mut a = Matrix::<T>::random(m, n * count, &mut r);
         let old_b = Matrix::<T>::random(order, nrhs * count, &mut r);
         if count > 1 && order > 1 {
-            // the second matrix is singular
+            // the second matrix of the batch becomes singular
             (0..m).for_each(|i| a.data[i + (n + 1) * a.ld] = T::ZERO);
         }
         for fast in PATHS {
             let (mut lu, mut pivots, mut info) = (a.clone(), vec![-1; count * order], vec![-7; count]);
             let (tile, ipiv, told) = (lu.tile(), column(&mut pivots), column(&mut info));
-            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
             unsafe {
                 match fast {
                     true => fast::getrf_batched(team, count, true, tile, ipiv, told),
@@ -84,16 +84,16 @@ fn systems_agree<T: Lanes>(team: &Team) {
                 let mut pivots_of_matrix: Vec<i32> = pivots[i * order..][..order].iter().map(|p| p + 10).collect();
                 check_factors(&original, &mut factors, &mut pivots_of_matrix, true);
                 let (mut plain, mut p, mut expected) = (original.clone(), vec![-1; order], 0);
-                // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+                // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
                 unsafe { reference::getrf(true, 0, plain.tile(), column(&mut p), &mut expected) }
                 assert_eq!(info[i], expected, "matrix {i} of {m}×{n}, fast: {fast}");
-                // the fast path rounds differently, because it computes with vectors
+                // the fast path rounds differently from the reference path, because it computes with vectors
                 assert!(fast || factors.distance(&plain) == 0.0, "matrix {i} of {m}×{n}");
             }
             if m == n {
                 let (mut x, mut zeros) = (old_b.clone(), vec![-7; count]);
                 let (lu, told, b) = (lu.tile(), column(&mut zeros), x.tile());
-                // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+                // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
                 unsafe {
                     match fast {
                         true => fast::zero_pivots(team, count, lu, told),
@@ -105,7 +105,8 @@ fn systems_agree<T: Lanes>(team: &Team) {
                     }
                 }
                 assert_eq!(zeros, info);
-                // op(A)·X must equal B within bound 8 of docs/numerics.md, for each column; the growth factor is below the order
+                // op(A)·X must equal B within bound 8 of docs/numerics.md, for each column; the growth factor of the factorisation
+                // is below the order of A
                 for i in (0..count).filter(|&i| info[i] == 0) {
                     solved(op, &a, &x, &old_b, (n, nrhs, i));
                 }
@@ -114,7 +115,7 @@ fn systems_agree<T: Lanes>(team: &Team) {
     }
 }
 
-/// A copy of matrix i of a batch.
+/// A copy of matrix i of the batch, as a matrix of its own.
 fn alone<T: Lanes>(batch: &Matrix<T>, cols: usize, i: usize) -> Matrix<T> {
     let columns = i * cols * batch.ld..(i + 1) * cols * batch.ld;
     Matrix { data: batch.data[columns].to_vec(), cols, ..*batch }
@@ -138,7 +139,7 @@ fn a_batch_of_systems_is_each_system() {
     each_way(systems_agree::<f64>);
 }
 
-/// Tests matrices so large that the whole team computes each of them.
+/// Tests batches of matrices so large that the whole team computes one matrix after the other.
 #[test]
 fn a_batch_of_large_matrices_is_each_of_them() {
     let (mut r, team, n) = (Random(37), Team::eager(3), 500);
@@ -146,7 +147,7 @@ fn a_batch_of_large_matrices_is_each_of_them() {
     let (mut c, mut want) = (Matrix::random(n, 2 * n, &mut r), Matrix::random(n, 2 * n, &mut r));
     want.ld = c.ld;
     want.data = c.data.clone();
-    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
     unsafe {
         reference::gemm_batched(2, Op::Trans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, want.tile());
         fast::gemm_batched(&team, 2, Op::Trans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, c.tile());
@@ -155,7 +156,7 @@ fn a_batch_of_large_matrices_is_each_of_them() {
     assert!(c.distance(&want) <= bound, "{}", c.distance(&want));
     let (mut lu, mut pivots, mut info) = (a.clone(), vec![-1; 2 * n], vec![-7; 2]);
     let mut x = b.clone();
-    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
+    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
     unsafe {
         fast::getrf_batched(&team, 2, true, lu.tile(), column(&mut pivots), column(&mut info));
         fast::getrs_batched(&team, 2, Op::NoTrans, lu.tile(), column(&mut pivots), x.tile());

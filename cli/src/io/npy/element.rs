@@ -6,7 +6,7 @@ use lapidary::{DType, Scalar};
 /// An element type that the reader supports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Element {
-    /// Kind of the values: their type and their size.
+    /// Kind of the values: their type and their number of bits.
     pub kind: Kind,
     /// Whether the first byte of a value is the most significant byte.
     pub big_endian: bool,
@@ -30,7 +30,7 @@ pub enum Kind {
     F64,
 }
 
-/// Each kind with its letter and its size in a header, and with NumPy's name.
+/// Each kind of value, with its letter and its size in a header, and with the name that NumPy gives it.
 const KINDS: [(Kind, &str, usize, &str); 12] = [
     (Kind::Bool, "b", 1, "bool"),
     (Kind::I8, "i", 1, "int8"),
@@ -58,7 +58,7 @@ impl Element {
             Some(">") => Some(true),
             Some("<") => Some(false),
             Some("=") => Some(cfg!(target_endian = "big")),
-            // A value of one byte has no byte order.
+            // Only for a value of one byte, the header may state that there is no byte order.
             Some("|") => kind.filter(|(_, _, size, _)| *size == 1).map(|_| false),
             Some(_) | None => None,
         };
@@ -87,7 +87,8 @@ impl Element {
     }
 }
 
-/// Converts the bytes of a value, least significant byte first. The error explains why the bytes cannot be converted.
+/// A function that converts the bytes of a value, least significant byte first. The error of the function explains why the bytes
+/// cannot be converted.
 pub type Decode<T, const N: usize> = fn([u8; N]) -> Result<T, String>;
 
 /// Converts a bool to 0 or 1.
@@ -98,7 +99,7 @@ pub fn truth([byte]: [u8; 1]) -> Result<f64, String> {
     }
 }
 
-/// Converts a half-precision number to single precision, which represents it exactly.
+/// Converts a half-precision number to single precision, without a rounding error.
 pub fn half(bytes: [u8; 2]) -> Result<f32, String> {
     Ok(f16::from_le_bytes(bytes).to_f32())
 }
@@ -111,7 +112,7 @@ pub fn integer(value: impl Into<i128>) -> Result<f64, String> {
     if number as i128 == value { Ok(number) } else { Err(format!("the integer {value} is not exact in f64")) }
 }
 
-/// The dtype with which a header describes elements of type `T`.
+/// The dtype by which a header describes elements of type `T`.
 pub fn descr<T: Scalar>() -> &'static str {
     if T::DTYPE == DType::F32 { "<f4" } else { "<f8" }
 }

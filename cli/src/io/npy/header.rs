@@ -1,7 +1,8 @@
 //! The header of a .npy file, which is a Python dictionary with three keys.
 //!
-//! The reader is our own, for two reasons. The crates for this format multiply the extents of the shape without a check, so
-//! that a malicious header causes an overflow. Those crates also add a grammar engine and a C compiler to the build.
+//! Lapidary has its own reader for this format, for two reasons. The crates for this format multiply the extents of an array
+//! without a check, so that the header of a malicious file causes an overflow. The crates for this format also add a grammar engine
+//! and a C compiler to the build.
 
 use std::io::Read;
 
@@ -10,10 +11,10 @@ use lapidary::Layout;
 use super::element::Element;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Longest accepted header in bytes. NumPy writes headers shorter than 1 KiB.
+/// Maximum number of bytes of a header that the reader accepts. NumPy writes headers shorter than 1 KiB.
 const LONGEST_HEADER: usize = 64 << 10;
 
-/// The contents of a header, after all checks.
+/// The contents of a header that the reader has checked.
 #[derive(Debug, PartialEq)]
 pub struct Header {
     /// Element type of the array.
@@ -29,8 +30,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of a file of `size` bytes. Checks that the array that the header describes is as long as the rest of
-    /// the file.
+    /// Reads the header of a file of `size` bytes. Fails if the rest of the file is longer or shorter than the described array.
     pub fn read(input: &mut impl Read, size: u64) -> Result<Header, String> {
         let (text, bytes) = read_text(input)?;
         let header = Header::parse(&text)?;
@@ -50,7 +50,8 @@ impl Header {
         Ok(Header { element, layout, rows, cols, vector })
     }
 
-    /// Compares the size of the described array with the number of bytes after the header, before any memory is allocated.
+    /// Compares the size of the described array with the number of bytes after the header. No memory has been allocated for the
+    /// array at this point.
     fn check_size(&self, held: u64) -> Result<(), String> {
         let Header { rows, cols, element, .. } = self;
         let bytes = rows.checked_mul(*cols).and_then(|len| len.checked_mul(element.size()));
@@ -68,7 +69,7 @@ impl Header {
 /// Writes a header of version 1.0 for little-endian elements in Fortran order.
 pub fn write(out: &mut dyn std::io::Write, descr: &str, shape: &str) -> std::io::Result<()> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': True, 'shape': {shape}, }}");
-    // The format requires data aligned to 64 bytes and a newline before the data.
+    // The format requires that the data start at a multiple of 64 bytes, after a newline.
     let padded = (10 + header.len() + 1).next_multiple_of(64) - 10;
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0])?;
@@ -76,7 +77,7 @@ pub fn write(out: &mut dyn std::io::Write, descr: &str, shape: &str) -> std::io:
     writeln!(out, "{header:width$}", width = padded - 1)
 }
 
-/// The dictionary in the header as text, and the number of bytes before the data.
+/// Reads the dictionary in the header as text. Also returns the number of bytes before the data of the array.
 fn read_text(input: &mut impl Read) -> Result<(String, u64), String> {
     let truncated = |_| "the file ends inside the .npy header".to_owned();
     let mut start = [0; 8];
@@ -102,7 +103,7 @@ fn read_text(input: &mut impl Read) -> Result<(String, u64), String> {
     Ok((text, (8 + length_bytes + length) as u64))
 }
 
-/// Values of the header's keys `descr`, `fortran_order` and `shape`. A key that the header lacks is `None`.
+/// Values of the keys `descr`, `fortran_order` and `shape` of a header. The value is `None` if the header lacks the key.
 #[derive(Default)]
 struct Entries {
     element: Option<Element>,
@@ -135,11 +136,11 @@ impl Entries {
     }
 }
 
-/// The part of the dictionary that is still to be parsed.
+/// The part of the header's dictionary that the parser has not read yet.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
-    /// Skips the character `sign` and the spaces after it. Returns false if another character comes next.
+    /// Skips the character `sign` and the spaces after it. Returns false if the next character is not `sign`.
     fn takes(&mut self, sign: char) -> bool {
         let rest = self.0.strip_prefix(sign);
         self.0 = rest.unwrap_or(self.0).trim_start();
@@ -155,7 +156,7 @@ impl<'a> Rest<'a> {
         format!("the .npy header is malformed: {wanted} is expected at {found:?}")
     }
 
-    /// Takes a quoted text without escapes.
+    /// Reads a quoted text, which may not contain escapes.
     fn quoted(&mut self) -> Option<&'a str> {
         let quote = self.0.chars().next().filter(|sign| ['\'', '"'].contains(sign))?;
         let (text, rest) = self.0[1..].split_once(quote).filter(|(text, _)| !text.contains('\\'))?;
@@ -163,7 +164,7 @@ impl<'a> Rest<'a> {
         Some(text)
     }
 
-    /// Takes the characters up to the next punctuation mark or space.
+    /// Reads the characters up to the next punctuation mark or space.
     fn word(&mut self) -> &'a str {
         let end = self.0.find([',', '}', ')', ' ']).unwrap_or(self.0.len());
         let (word, rest) = self.0.split_at(end);
@@ -186,7 +187,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Takes a tuple of sizes. In Python, a tuple of one element ends in a comma.
+    /// Reads a tuple of sizes. In Python, a tuple of one element ends in a comma.
     fn shape(&mut self) -> Result<Vec<usize>, String> {
         let bad = || "'shape' in the .npy header is not a tuple of sizes".to_owned();
         let (mut sizes, mut comma) = (Vec::new(), true);

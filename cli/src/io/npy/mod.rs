@@ -21,7 +21,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header. `size` is the number of bytes in the file.
+    /// Reads the header of a file. `size` is the number of bytes in the file.
     pub fn new(path: &Path, mut input: R, size: u64) -> Result<Self> {
         let header = Header::read(&mut input, size).map_err(|message| Failure::file(path, message))?;
         Ok(Reader { header, input })
@@ -37,7 +37,8 @@ impl<R: Read> Reader<R> {
         if matches!(self.header.element.kind, Kind::F16 | Kind::F32) { DType::F32 } else { DType::F64 }
     }
 
-    /// Reads the elements. f32 and f64 stay as they are, float16 becomes f32, and integers and bools become f64.
+    /// Reads the elements of the array. Elements of type f32 and f64 are kept, float16 is converted to f32, and integers and bools
+    /// are converted to f64.
     pub fn read(self, path: &Path) -> Result<Table> {
         let (kind, name, vector) = (self.header.element.kind, self.header.element.name(), self.header.vector);
         macro_rules! integers {
@@ -63,7 +64,7 @@ impl<R: Read> Reader<R> {
         Ok(Table { numbers, vector, converted })
     }
 
-    /// Reads the elements in blocks and decodes each with `decode`.
+    /// Reads the elements in blocks and converts each element by `decode`.
     fn elements<T: Scalar, const N: usize>(mut self, path: &Path, decode: Decode<T, N>) -> Result<Dense<T>> {
         const BLOCK: usize = 64 << 10;
         let Header { rows, cols, layout, element, .. } = self.header;
@@ -84,7 +85,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// A failure at element `at` of the file, which cannot be converted.
+/// The failure if element `at` of the file cannot be converted.
 fn misfit(path: &Path, header: &Header, at: usize, message: &str) -> Failure {
     let (row, column) = match header.layout {
         Layout::ColMajor => (at % header.rows, at / header.rows),
@@ -93,7 +94,7 @@ fn misfit(path: &Path, header: &Header, at: usize, message: &str) -> Failure {
     Failure::file(path, format!("row {}, column {}: {message}", row + 1, column + 1))
 }
 
-/// Writes a file of version 1.0, little-endian, in Fortran order.
+/// Writes a file of format version 1.0 with little-endian elements in Fortran order.
 pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>, vector: bool) -> io::Result<()> {
     let (rows, cols) = (matrix.rows(), matrix.cols());
     let shape = if vector && cols == 1 { format!("({rows},)") } else { format!("({rows}, {cols})") };

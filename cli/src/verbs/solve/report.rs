@@ -11,10 +11,10 @@ use crate::report::{Report, counted, fixed, note, seconds};
 use crate::residual::LU_THRESHOLD;
 use crate::system::{Solved, System};
 
-/// Largest number of elements for which all of X is printed.
+/// Largest number of elements of X with which the program prints all of X.
 const SMALL: usize = 10;
 
-/// Reports the matrices, the devices and the scales.
+/// Reports the matrices, the devices and the scales of a system.
 pub fn problem<T: Scalar>(report: &mut Report, job: &Job<'_>, system: &System<impl Scalar>) {
     let (n, nrhs) = (system.b.rows(), system.b.cols());
     let devices = || computing(job.machine, T::DTYPE);
@@ -37,7 +37,7 @@ fn scales(report: &mut Report, scales: &Equilibration) {
     report.figure("row_scales_log2", json!(rows)).figure("column_scales_log2", json!(cols));
 }
 
-/// Reports the times and the speed.
+/// Reports the times of all steps and the speed of the factorisation.
 pub fn speed<T: Scalar>(report: &mut Report, job: &Job<'_>, b: &Dense<impl Scalar>, solved: &Solved<T>) {
     let (n, nrhs) = (b.rows() as f64, b.cols() as f64);
     let (read, factor, solve) = (job.read_seconds, solved.factor_seconds, solved.solve_seconds);
@@ -50,7 +50,7 @@ pub fn speed<T: Scalar>(report: &mut Report, job: &Job<'_>, b: &Dense<impl Scala
     report.figure("solve_seconds", solve).figure("check_seconds", check).figure("gflops", gflops);
 }
 
-/// Reports the error measures of X.
+/// Reports the error measures of the solution X.
 pub fn quality<T: Scalar>(report: &mut Report, solved: &Solved<T>, passed: bool) {
     let Solved { backward_error: error, rcond, error_bound, refinement_steps: steps, .. } = *solved;
     rounding(report, solved);
@@ -68,7 +68,7 @@ pub fn quality<T: Scalar>(report: &mut Report, solved: &Solved<T>, passed: bool)
     report.figure("passed", passed);
 }
 
-/// Reports how many elements were rounded to the type of the computation.
+/// Reports how many elements of A, B and X were rounded to the element type of the computation.
 fn rounding<T: Scalar>(report: &mut Report, solved: &Solved<T>) {
     let named = || ["A", "b", "X"].into_iter().zip(&solved.rounding);
     let lost = |(name, rounding): (&str, &Rounding)| {
@@ -86,13 +86,13 @@ fn rounding<T: Scalar>(report: &mut Report, solved: &Solved<T>) {
     report.figure("rounding", Value::Object(named().map(figures).collect()));
 }
 
-/// Number of decimal digits of X's largest elements that are correct according to the error bound.
+/// Number of decimal digits of the largest elements of X that are correct according to the error bound.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few digits, clamped")]
 fn trusted_digits<T: Scalar>(error_bound: f64) -> u32 {
     (-error_bound.max(T::UNIT_ROUNDOFF).log10()).clamp(0.0, 15.0) as u32
 }
 
-/// Prints a warning in plain words if at most a third of the digits of X can be trusted.
+/// Prints a warning in plain words if at most a third of the decimal digits of X are correct.
 pub fn warn<T: Scalar>(solved: &Solved<T>) {
     warning::<T>(solved.rcond, solved.error_bound).iter().for_each(|text| note(text));
 }
@@ -108,7 +108,7 @@ fn warning<T: Scalar>(rcond: f64, error_bound: f64) -> Option<String> {
     (digits <= all / 3).then(|| format!("warning: {cause}{trusted} of X can be trusted"))
 }
 
-/// Reports X itself if it is small, else its sum, its range and its norm.
+/// Reports all elements of X if X is small, else the sum, the range and the norm of X.
 pub fn solution<T: Scalar>(report: &mut Report, x: &Dense<T>) {
     let values: Vec<f64> = x.data().iter().map(|value| value.to_f64()).collect();
     let fold = |f: fn(f64, f64) -> f64, from: f64| values.iter().copied().fold(from, f);
@@ -126,7 +126,7 @@ pub fn solution<T: Scalar>(report: &mut Report, x: &Dense<T>) {
     report.figure("x_sum", sum).figure("x_min", min).figure("x_max", max).figure("x_norm_frobenius", norm);
 }
 
-/// The Frobenius norm, scaled so that no square overflows.
+/// The Frobenius norm of the values. The function divides all values by the largest one first, so that no square overflows.
 fn norm_frobenius(values: &[f64]) -> f64 {
     let size = largest(&values.iter().map(|value| value.abs()).collect::<Vec<_>>());
     let over = if size > 0.0 && size.is_finite() { size } else { 1.0 };

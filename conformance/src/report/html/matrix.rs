@@ -10,7 +10,7 @@ use super::view::Column;
 use crate::report::{Figure, Report, TrialReport, Verdict};
 use crate::suite::group_of;
 
-/// Largest number of columns of a table that fits a printed page.
+/// Largest number of columns with which a table fits on a printed page.
 const COLUMNS: usize = 16;
 
 /// A table with a verdict in every cell.
@@ -27,13 +27,13 @@ pub struct Table {
 /// A cell of a table.
 #[derive(Clone, Serialize)]
 pub struct Cell {
-    /// Style class of the page for this cell.
+    /// Style class of this cell on the HTML page.
     pub class: &'static str,
     /// Sign of the verdict.
     pub sign: &'static str,
-    /// Text beside the sign.
+    /// Text of the cell beside the sign.
     pub text: String,
-    /// Full description, which the page shows as a tooltip.
+    /// Full description of the cell, which the page shows as a tooltip.
     pub title: String,
 }
 
@@ -43,7 +43,7 @@ impl Cell {
     }
 }
 
-/// The gravest verdict and the worst figure among the trials with the same flags.
+/// The gravest verdict and the worst figure among trials that one cell of a table sums up.
 struct CellSummary<'a> {
     verdict: Verdict,
     worst: Option<&'a Figure>,
@@ -56,7 +56,7 @@ impl<'a> CellSummary<'a> {
             self.verdict = verdict;
             failure.clone_into(&mut self.failure);
         }
-        // a check that allows no difference uses no part of a bound
+        // a check with limit zero allows no difference, so that its figure has no ratio to the limit
         let figure = figure.filter(|figure| figure.limit > 0.0);
         if figure.is_some_and(|figure| self.worst.is_none_or(|worst| figure.used() > worst.used())) {
             self.worst = figure;
@@ -82,8 +82,8 @@ fn gravity(verdict: Verdict) -> u8 {
     }
 }
 
-/// The first table of the page: routines against the precisions of each report. A cell has the gravest verdict, the number
-/// of trials with this verdict, and the worst figure.
+/// The first table of the page: routines against the precisions of each report. Each cell shows the gravest verdict, the number of
+/// trials with this verdict, and the worst figure.
 pub fn overview(reports: &[Report], columns: &[Column]) -> Table {
     let cell = |routine: &str, column: &Column| {
         let trials = reports[column.report].trials.iter();
@@ -112,12 +112,13 @@ pub fn overview(reports: &[Report], columns: &[Column]) -> Table {
     }
 }
 
-/// For each routine, a table of the precisions of each report against the flags.
+/// Creates one table for each routine. A row is a precision of a report, and a column is a combination of flags.
 pub fn by_flags(reports: &[Report], columns: &[Column]) -> Vec<Table> {
     routines(reports).iter().flat_map(|routine| flags_of(routine, reports, columns)).collect()
 }
 
-/// The routine to which the flags of a check belong. A trial of the group `memory` calls several routines.
+/// The routine to which the flags of a check belong. The function takes it from the name of the check, because a trial of the group
+/// `memory` calls several routines.
 fn called<'a>(check: &'a str, trial: &'a TrialReport) -> &'a str {
     let before = check.split(':').next().unwrap_or_default();
     let is_routine = Routine::ALL.iter().any(|&routine| group_of(routine) == before);
@@ -144,7 +145,7 @@ fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table>
     flags.chunks(COLUMNS).map(table).collect()
 }
 
-/// The gravest verdict and the worst figure of a routine in one precision, for each combination of flags.
+/// The gravest verdict and the worst figure of a routine in one precision of a report, for each combination of flags.
 fn seen<'a>(routine: &str, report: &'a Report, dtype: &str) -> BTreeMap<&'a str, CellSummary<'a>> {
     let mut seen: BTreeMap<&str, CellSummary<'_>> = BTreeMap::new();
     let mut see = |flags: &'a str, check: &'a str, trial: &'a TrialReport, verdict, figure: Option<&'a Figure>| {
@@ -165,7 +166,7 @@ fn seen<'a>(routine: &str, report: &'a Report, dtype: &str) -> BTreeMap<&'a str,
     seen
 }
 
-/// For each routine, a table of the properties against the precisions of each report.
+/// Creates one table for each routine. A row is a property, and a column is a precision of a report.
 pub fn by_property(reports: &[Report], columns: &[Column]) -> Vec<Table> {
     routines(reports).into_iter().map(|routine| properties_of(routine, reports, columns)).collect()
 }
@@ -195,7 +196,7 @@ fn verdict_of(trial: &TrialReport) -> Cell {
     Cell { class: text::class(trial.verdict), sign, text: word.to_owned(), title: format!("{word}. {why}") }
 }
 
-/// The routines of the reports, in the order of the suite.
+/// The routines that the reports name, in the order of the suite.
 fn routines(reports: &[Report]) -> Vec<&str> {
     let mut routines: Vec<&str> = Vec::new();
     for trial in reports.iter().flat_map(|report| &report.trials) {

@@ -1,9 +1,9 @@
-//! The report as an HTML page. The page is one file without references to other files, for reading, printing and attaching
-//! to a bug report.
+//! The report of a run as an HTML page. The page is one file without references to other files, so that users can print it and
+//! attach it to a bug report.
 //!
-//! `view` converts a [`Report`] into texts in the order of the page. Templates put these texts into the page and escape
-//! every value. The plots are drawn by this module and not by a library, since they take their colours from the style of
-//! the page: light, dark or printed.
+//! `view` converts a [`Report`] into texts in the order of the page. Templates put these texts into the page and escape every
+//! value. This module draws the plots itself, because the plots must take their colours from the style of the page (light, dark or
+//! printed).
 
 mod matrix;
 mod plot;
@@ -22,7 +22,7 @@ use view::Page;
 /// Creates the page of one report.
 ///
 /// # Errors
-/// The function fails only if a template does not match the values that it receives.
+/// The function fails only if a template does not match the values that this module passes to it.
 pub fn page(report: &Report) -> Result<String, minijinja::Error> {
     pages(std::slice::from_ref(report))
 }
@@ -30,12 +30,12 @@ pub fn page(report: &Report) -> Result<String, minijinja::Error> {
 /// Creates a page that shows several reports side by side.
 ///
 /// # Errors
-/// The function fails only if a template does not match the values that it receives.
+/// The function fails only if a template does not match the values that this module passes to it.
 pub fn pages(reports: &[Report]) -> Result<String, minijinja::Error> {
     render("page.html", include_str!("page.html"), Page::new(reports)?)
 }
 
-/// Fills a template. A template escapes its values if its name ends in `.html`.
+/// Fills a template with values. The template escapes the values if its name ends in `.html`.
 fn render(name: &'static str, template: &'static str, view: impl Serialize) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

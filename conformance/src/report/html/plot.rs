@@ -17,17 +17,17 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 42.0;
 
-/// Errors that are smaller than this part of the bound are drawn at the lower edge.
+/// Errors below this multiple of the bound are drawn at the lower edge of the plot.
 const DEPTH: f64 = 1e-6;
 
-/// The plots of one check.
+/// The plots of one check, one plot for each precision.
 #[derive(Serialize)]
 pub struct Plots {
     /// Name of the check.
     pub check: String,
     /// Number of the bound in `docs/numerics.md`.
     pub bound: u32,
-    /// One plot for each precision.
+    /// The plots of the check, one for each precision.
     pub plots: Vec<Plot>,
 }
 
@@ -47,7 +47,7 @@ pub struct Plot {
 struct Point {
     x: String,
     y: String,
-    /// Number of the mark, which differs from report to report.
+    /// Number of the shape with which the point is drawn. Each report has its own shape.
     mark: usize,
     /// Whether the error exceeds the bound.
     over: bool,
@@ -56,7 +56,7 @@ struct Point {
     title: String,
 }
 
-/// The values that the template draws.
+/// The values that the template of a plot uses.
 #[derive(Serialize)]
 struct Drawing {
     id: String,
@@ -68,18 +68,18 @@ struct Drawing {
     bottom: f64,
     title: String,
     says: Vec<String>,
-    /// Ticks of the axis of sizes: position and label.
+    /// Ticks on the axis of sizes: the position and the label of each tick.
     sizes: Vec<(String, String)>,
     errors: Vec<(String, String)>,
-    /// The bound, as the points of a line.
+    /// The points of the line that shows the bound.
     limit: String,
-    /// Vertical position of the label of the bound.
+    /// Vertical position of the label that names the bound.
     name_at: String,
     bound: u32,
     points: Vec<Point>,
 }
 
-/// Plots of all checks that have a bound to draw, sorted by the number of the bound.
+/// Creates the plots of all checks whose bound can be drawn, sorted by the number of the bound.
 pub fn plots(reports: &[Report], columns: &[Column]) -> Result<Vec<Plots>, minijinja::Error> {
     let mut checks: BTreeMap<(u32, &str), BTreeMap<&str, Series<'_>>> = BTreeMap::new();
     for column in columns {
@@ -92,8 +92,8 @@ pub fn plots(reports: &[Report], columns: &[Column]) -> Result<Vec<Plots>, minij
     checks.into_iter().map(|((bound, check), dtypes)| of_check(reports, bound, check, &dtypes)).collect()
 }
 
-/// Whether the figure has a bound to draw. A check that allows no difference has no bound to draw, and a file may lack the
-/// bound.
+/// Whether the bound of a figure can be drawn. A check that allows no difference has limit zero, and a report file may lack the
+/// limit.
 fn drawn(figure: &Figure) -> bool {
     figure.limit > 0.0 && figure.limit.is_finite()
 }
@@ -107,7 +107,7 @@ fn of_check(reports: &[Report], bound: u32, check: &str, dtypes: &BTreeMap<&str,
     Ok(Plots { check: check.to_owned(), bound, plots: plots.collect::<Result<_, minijinja::Error>>()? })
 }
 
-/// The worst figure for each report and size.
+/// For one check in one precision: the worst figure of each report and size.
 #[derive(Default)]
 struct Series<'a>(BTreeMap<(usize, usize), &'a Figure>);
 
@@ -124,7 +124,7 @@ impl<'a> Series<'a> {
         let (sizes, errors) = self.scales(&limits);
         let on_line = |(&size, &limit): (&usize, &f64)| format!("{},{}", place(sizes.at(along(size))), place(errors.at(limit)));
         let mut line: Vec<String> = limits.iter().map(on_line).collect();
-        // a bound at a single size becomes a horizontal line across the plot
+        // if all figures have the same size, the bound becomes a horizontal line across the plot
         if let [only] = &line[..] {
             let y = only.split_once(',').expect("x,y").1;
             line = vec![format!("{LEFT},{y}"), format!("{},{y}", WIDTH - RIGHT)];
@@ -161,7 +161,7 @@ impl<'a> Series<'a> {
         (Scale::around(2.0, sizes, (LEFT, WIDTH - RIGHT)), Scale::around(10.0, errors, (HEIGHT - BOTTOM, TOP)))
     }
 
-    /// Describes the worst figure of a report.
+    /// Describes the worst figure of one report.
     fn says(&self, reports: &[Report], report: usize) -> Option<String> {
         let figures = self.0.range((report, 0)..(report + 1, 0)).map(|(_, figure)| *figure);
         let worst = figures.reduce(|worst, figure| if figure.used() > worst.used() { figure } else { worst })?;
@@ -171,7 +171,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// The position of a size on the logarithmic axis. Size 0 is drawn to the left of 1, at the position of ½.
+/// The position of a size on the logarithmic axis. Size 0 is drawn to the left of size 1, at the position of ½.
 fn along(size: usize) -> f64 {
     if size == 0 { 0.5 } else { real(size) }
 }
@@ -192,7 +192,7 @@ fn point(report: usize, size: f64, figure: &Figure, sizes: &Scale, errors: &Scal
     }
 }
 
-/// Formats a coordinate with a precision of a tenth of a pixel.
+/// Formats a coordinate with one digit after the decimal point.
 fn place(at: f64) -> String {
     format!("{at:.1}")
 }

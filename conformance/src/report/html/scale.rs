@@ -10,15 +10,15 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Creates the axis for the numbers `low..=high`. The axis begins and ends at powers of `base`. If such a power is
-    /// zero, subnormal or infinite, the axis ends at the smallest or the largest normal number.
+    /// Creates the axis for the numbers `low..=high`. The axis begins and ends at powers of `base`. If the power at an end is zero,
+    /// subnormal or infinite, the axis ends at the smallest or the largest normal number instead.
     pub fn around(base: f64, (low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
         let low = base.powf(low.log(base).floor()).clamp(f64::MIN_POSITIVE, f64::MAX / base);
         let high = base.powf(high.log(base).ceil()).max(low * base).min(f64::MAX);
         Scale { low, high, from, to }
     }
 
-    /// The position of `value` on the axis. A value outside the axis is placed at the nearer end.
+    /// The position of `value` on the axis. A value outside the axis is placed at the nearer end of the axis.
     pub fn at(&self, value: f64) -> f64 {
         let part = (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln());
         self.from + (self.to - self.from) * if part.is_nan() { 1.0 } else { part.clamp(0.0, 1.0) }
@@ -26,12 +26,12 @@ impl Scale {
 
     /// Whether `value` lies on the axis.
     pub fn holds(&self, value: f64) -> bool {
-        // rounding may have moved the ends of the axis, which are powers of the base
+        // rounding may have moved the ends of the axis, which should be powers of the base
         value >= self.low * 0.999 && value / 1.001 <= self.high
     }
 
-    /// The powers of `base` on the axis and their positions. If there are more than `most`, the function returns only every
-    /// second, every third and so on.
+    /// The powers of `base` on the axis and their positions. If the axis has more than `most` powers, the function returns only
+    /// every second (or third, fourth, …) power.
     pub fn ticks(&self, base: f64, most: usize) -> Vec<(i32, f64)> {
         let power = |value: f64| -> i32 { format!("{:.0}", value.log(base)).parse().expect("a logarithm of a double is small") };
         let (first, last) = (power(self.low), power(self.high));
@@ -41,7 +41,7 @@ impl Scale {
     }
 }
 
-/// Formats a power of ten with a raised exponent.
+/// Formats 10 with `exponent` as a superscript.
 pub fn power_of_ten(exponent: i32) -> String {
     let digit = |c: char| c.to_digit(10).map_or('⁻', |d| ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][d as usize]);
     format!("10{}", exponent.to_string().chars().map(digit).collect::<String>())

@@ -1,4 +1,4 @@
-//! Tests of the page. The tests parse the page as XML and look at its elements.
+//! Tests of the HTML page of a report. The tests parse the page as XML and examine its elements.
 
 use std::collections::HashSet;
 
@@ -81,7 +81,7 @@ fn sample() -> Report {
     report("cpu:0", vec![random, failing(trial("f64", "alpha_zero", Verdict::Failed, over), "NC")])
 }
 
-/// Parses the page, which must be well-formed.
+/// Parses the page of `reports`, which must be well-formed XML, and passes it to `look`.
 fn with_page<R>(reports: &[Report], look: impl FnOnce(&Document<'_>) -> R) -> R {
     let page = pages(reports).unwrap();
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
@@ -100,7 +100,7 @@ fn with_class<'a>(page: &'a Document<'_>, class: &'a str) -> impl Iterator<Item 
     page.descendants().filter(move |node| node.attribute("class").is_some_and(|classes| classes.split(' ').any(|c| c == class)))
 }
 
-/// Style and text of the cell for `flags` in a row of the table of flags.
+/// Style and text of the cell in row `row` and column `flags` of the table of flags.
 fn cell(page: &Document<'_>, row: usize, flags: &str) -> (String, String) {
     let table = with_class(page, "matrix").find(|table| text(*table).contains("flags")).unwrap();
     let rows: Vec<Node<'_, '_>> = table.descendants().filter(|node| node.tag_name().name() == "tr").collect();
@@ -180,7 +180,7 @@ fn grades_stand_beside_one_another() {
     });
 }
 
-/// The cells of the first table on the page, without the headings.
+/// Style and text of each cell of the first table on the page, without the headings.
 fn overview(reports: &[Report]) -> Vec<Vec<(String, String)>> {
     with_page(reports, |page| {
         let rows = with_class(page, "matrix").next().unwrap().descendants().filter(|node| node.tag_name().name() == "tr");
@@ -198,7 +198,7 @@ fn the_page_opens_with_routines_and_precisions() {
     let laswp = TrialReport { routine: "laswp".into(), ..trial("f64", "random", Verdict::Skipped, Vec::new()) };
     let other = report("cpu:1", vec![single(Verdict::Passed), laswp]);
     let cell = |class: &str, text: &str| (class.to_owned(), text.to_owned());
-    // columns: report A f64, report B f32, report B f64
+    // the columns of the table: report A in f64, report B in f32, report B in f64
     let rows = [
         vec![cell("bad", "✘ 1, ∞"), cell("good", "✔ 1, 1 %"), cell("none", "not tried")],
         vec![cell("none", "not tried"), cell("none", "not tried"), cell("none", "– 1")],
@@ -229,7 +229,8 @@ fn flags_that_failed_are_told_from_those_that_passed() {
     with_page(&[sample()], |page| {
         let cells = ["NN", "TN", "CN", "NT", "NC"].map(|flags| cell(page, 0, flags));
         let cells = cells.each_ref().map(|(class, text)| (&class[..], &text[..]));
-        // ratios: 1e-16 of 4e-15; 2e-15 of 3e-14; 2.4e-14 of 8.2e-15; infinite; none, since the check has no bound
+        // the ratios of the five cells: 1e-16 of 4e-15; 2e-15 of 3e-14; 2.4e-14 of 8.2e-15; infinite; no ratio, since the check has
+        // no bound
         assert_eq!(cells, [("good", "✔ 2 %"), ("good", "✔ 7 %"), ("bad", "✘ 293 %"), ("bad", "✘ ∞"), ("bad", "✘")]);
     });
 }
@@ -267,7 +268,7 @@ fn the_bound_and_the_errors_stand_where_they_should() {
         for (&limit, (node, point)) in limits.iter().zip(&points) {
             assert!((limit.0 - point.0).abs() < 1e-9, "the sizes agree");
             let over = node.attribute("class").unwrap().contains("over");
-            // a point further up has a smaller coordinate
+            // in SVG, a point further up has a smaller y coordinate
             assert_eq!(over, point.1 < limit.1, "{limit:?} {point:?}");
         }
         assert!(limits.windows(2).all(|pair| pair[0].0 < pair[1].0));
@@ -304,7 +305,7 @@ fn several_reports_stand_side_by_side() {
         let verdicts: Vec<String> = with_class(page, "verdict").map(text).collect();
         assert!(verdicts[0].starts_with("A ✘") && verdicts[1].starts_with("B ✔"), "{verdicts:?}");
         assert!(text(with_class(page, "subjects").next().unwrap()).contains("--subject 'blas:a.so#fortran'"));
-        // rows: report A f64, report B f32, report B f64
+        // the rows of the table: report A in f64, report B in f32, report B in f64
         let nn: Vec<String> = (0..3).map(|row| cell(page, row, "NN").1).collect();
         assert_eq!(nn, ["✔ 2 %", "✔ 1 %", "✔ 2 %"]);
         assert_eq!(cell(page, 1, "NC"), ("none".to_owned(), "not tried".to_owned()));

@@ -1,8 +1,8 @@
-//! Formats numbers and verdicts for the page.
+//! Formats numbers and verdicts for the HTML page.
 
 use crate::report::{Figure, Verdict};
 
-/// The used part of a bound as a percentage or a multiple.
+/// Formats the ratio of an error to its bound, as a percentage or a multiple.
 pub fn share(used: f64) -> String {
     match used {
         f64::INFINITY => "∞".to_owned(),
@@ -14,7 +14,7 @@ pub fn share(used: f64) -> String {
     }
 }
 
-/// Formats a ratio or a limit.
+/// Formats a ratio or the limit of a bound.
 pub fn number(value: f64) -> String {
     match value {
         _ if value.is_nan() => "–".to_owned(),
@@ -37,7 +37,7 @@ pub fn figure(figure: &Figure) -> String {
     format!("{}{flags}, size {}: {} is {of}bound {}", figure.check, figure.size, number(figure.ratio), figure.bound)
 }
 
-/// The sign and the word of a verdict. The signs can be told apart without colours.
+/// The sign and the word of a verdict. Each verdict has a different sign, so that a reader needs no colours.
 pub fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
         Verdict::Passed => ("✔", "passed"),
@@ -48,7 +48,7 @@ pub fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-/// The number of trials with a verdict, in words.
+/// Formats the number of trials that have a verdict.
 pub fn counted(count: usize, verdict: Verdict) -> String {
     let word = match verdict {
         Verdict::Expected if count > 1 => "known failures",

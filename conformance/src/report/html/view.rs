@@ -1,4 +1,4 @@
-//! The contents of the page as texts, in the order of the page.
+//! The contents of the HTML page as texts, in the order of the page.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::plot::{self, Plots};
 use super::text;
 use crate::report::{EXACT, Figure, Grade, Identity, Report, TrialReport, Verdict};
 
-/// All values that the template of the page uses.
+/// All values that the template of the HTML page uses.
 #[derive(Serialize)]
 pub struct Page<'a> {
     style: &'static str,
@@ -15,7 +15,7 @@ pub struct Page<'a> {
     subjects: Vec<Subject<'a>>,
     overview: Table,
     grades: Vec<GradeRow<'a>>,
-    /// Names of the grades that are "exact" in every report.
+    /// Names of the grades whose verdict is "exact" in every report.
     exact: Vec<&'a str>,
     failures: Vec<Failed<'a>>,
     known: Vec<Failed<'a>>,
@@ -42,7 +42,7 @@ struct Subject<'a> {
     command: String,
 }
 
-/// One grade in all reports.
+/// One grade, with its values in all reports.
 #[derive(Serialize)]
 struct GradeRow<'a> {
     name: &'a str,
@@ -65,7 +65,7 @@ struct Failed<'a> {
     sign: &'static str,
     word: &'static str,
     why: &'a str,
-    /// Details of the failure. `None` if a failure was expected but the trial passed.
+    /// Details of the failure. `None` if the trial passed although a failure was expected.
     seen: Option<Seen<'a>>,
     command: String,
 }
@@ -90,7 +90,7 @@ struct Trials<'a> {
     trials: Vec<Trial<'a>>,
 }
 
-/// A trial with its figures.
+/// A trial of a report, with its figures.
 #[derive(Serialize)]
 struct Trial<'a> {
     name: &'a str,
@@ -117,25 +117,25 @@ struct Row<'a> {
     over: bool,
 }
 
-/// A column of the tables: one precision of one report.
+/// A column or row of the tables, which stands for one precision of one report.
 pub struct Column {
     /// Index of the report.
     pub report: usize,
     /// Name of the precision.
     pub dtype: String,
-    /// Heading of the column or row.
+    /// Heading of the column or row of a table.
     pub label: String,
     /// Explanation of the heading.
     pub title: String,
 }
 
-/// The letter that names a report among several.
+/// The letter that names report number `report` on a page with several reports.
 pub fn letter(report: usize) -> String {
     u8::try_from(report).ok().filter(|&r| r < 26).map_or_else(|| format!("#{}", report + 1), |r| char::from(b'A' + r).to_string())
 }
 
 impl<'a> Page<'a> {
-    /// Converts reports into the contents of the page.
+    /// Converts reports into the contents of the HTML page.
     pub fn new(reports: &'a [Report]) -> Result<Self, minijinja::Error> {
         let letter = |report: usize| if reports.len() > 1 { letter(report) } else { String::new() };
         let columns = columns(reports);
@@ -274,7 +274,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The worst figure of each check for each combination of flags, in the order of the trial.
+/// The worst figure of each check for each combination of flags, in the order of `figures`.
 fn worst(figures: &[Figure]) -> Vec<&Figure> {
     let mut worst: Vec<&Figure> = Vec::new();
     for figure in figures {

@@ -13,8 +13,8 @@ use crate::facts::DeviceFacts;
 use crate::instruction::{Access, Instruction};
 use crate::token::Token;
 
-/// A device whose kernels write into each element of a result a digest of all elements that the instruction read. A command that
-/// runs out of order changes the digest in some result.
+/// A device for tests of the order of commands. Each kernel computes a digest of all elements that its instruction reads, and
+/// writes each element of the result as a function of this digest. A command that runs out of order changes some result.
 #[derive(Debug)]
 pub(super) struct DigestDevice {
     pub facts: DeviceFacts,
@@ -38,7 +38,7 @@ impl Drop for Words {
     }
 }
 
-// SAFETY: the engine never runs two conflicting commands at the same time.
+// SAFETY: only commands of the engine access the words, and the engine never runs two conflicting commands at the same time.
 unsafe impl Sync for Words {}
 
 impl DigestDevice {
@@ -59,7 +59,8 @@ impl DigestDevice {
     }
 }
 
-/// Result of a command, which fails for lack of memory if `short`. A transfer that lacks memory has written half of its output.
+/// Returns an error for lack of memory if `short` is true. A transfer that fails for lack of memory has written half of its
+/// output.
 fn refuse_if(short: bool) -> Result<()> {
     if short { Err(Error::new(ErrorKind::OutOfMemory, "command", "told to be short")) } else { Ok(()) }
 }
@@ -110,7 +111,8 @@ impl Device for DigestDevice {
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         let short = self.is_short();
         for at in 0..from.rows * from.cols / (1 + usize::from(short)) {
-            // SAFETY: the host rectangle lies in a matrix of the test with elements of 8 bytes, which the engine keeps valid.
+            // SAFETY: the host rectangle lies in a matrix of 8-byte elements that the test keeps borrowed, and no conflicting
+            // command runs at the same time.
             unsafe { *words(to)[at].get() = *rect_cell(&from, at % from.rows, at / from.rows) };
         }
         refuse_if(short)
@@ -118,7 +120,8 @@ impl Device for DigestDevice {
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         let short = self.is_short();
         for at in 0..to.rows * to.cols / (1 + usize::from(short)) {
-            // SAFETY: the host rectangle lies in a matrix of the test with elements of 8 bytes, which the engine keeps valid.
+            // SAFETY: the host rectangle lies in a matrix of 8-byte elements that the test keeps borrowed, and no conflicting
+            // command runs at the same time.
             unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *words(from)[at].get() };
         }
         refuse_if(short)
@@ -133,14 +136,16 @@ impl Device for DigestDevice {
         let overwrites = matches!(instruction, Instruction::Copy { .. });
         instruction.operands(|o, access| {
             if !(overwrites && access == Access::Write) {
-                // SAFETY: the operands lie in their memory, and no conflicting command runs at the same time.
+                // SAFETY: every element of an operand lies in the operand's buffer or host matrix, and no conflicting command runs
+                // at the same time.
                 cells(&o).iter().for_each(|cell| digest = mix(digest, unsafe { **cell }));
             }
         });
         instruction.operands(|o, access| {
             if access == Access::Write {
                 for (at, cell) in (0..).zip(cells(&o)) {
-                    // SAFETY: the operands lie in their memory, and no conflicting command runs at the same time.
+                    // SAFETY: every element of an operand lies in the operand's buffer or host matrix, and no conflicting command
+                    // runs at the same time.
                     unsafe { *cell = mix(digest, at) };
                 }
             }

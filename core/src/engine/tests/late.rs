@@ -61,12 +61,13 @@ impl LateQueues {
         LateQueues(Arc::default(), Arc::new(Progress { chance: AtomicU64::new(seed), done: Default::default() }))
     }
 
-    /// Adds work to a queue, to run later, and returns its token.
+    /// Adds work to a queue, which runs the work later, and returns the token of the work.
     ///
     /// # Safety
     /// The requirements of [`Device::submit`] must hold.
     pub unsafe fn take(&self, device: &DigestDevice, work: Work<'_>, after: &[&Token]) -> Token {
-        // SAFETY: only lifetimes change. The engine keeps the device and the buffers valid until the token reports completion.
+        // SAFETY: `transmute` changes only lifetimes. The engine keeps the device and the memory of the operands valid until the
+        // token of the work reports completion.
         let (device, queue, owned) = unsafe {
             let device: &'static DigestDevice = transmute(device);
             match work {
@@ -110,7 +111,8 @@ impl PendingItem {
                 self.advance(other, &mut lock(&self.queues[other]));
             }
         }
-        // SAFETY: the engine keeps the memory that the work item uses valid while the item's token is pending.
+        // SAFETY: the engine keeps the memory that the work item uses valid while the item's token is pending, and submits no
+        // work that could run at the same time and conflict with the work item.
         let result = unsafe {
             match owned {
                 Owned::Transfer(work) => now(device, work),

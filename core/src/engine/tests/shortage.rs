@@ -1,5 +1,5 @@
-//! Tests with devices that have less memory than they report. Either the result of a run is right, or the error of the run states
-//! truly whether the outputs were written.
+//! Tests with devices that have less memory than they report. The tests check that the result of each run is right, or that the
+//! error of the run states correctly whether the outputs were written.
 
 use super::*;
 
@@ -42,8 +42,8 @@ fn assert_honest(RunError { error, touched }: &RunError, bits: u64) {
     assert_eq!(error.context().filter(|(key, _)| *key == "device").count(), 1, "{error}");
 }
 
-/// Whether a lack of memory may end the run although there is another device. The lack of memory may end the run if a store
-/// failed, or if the task of the failed command had written outputs before. On a device that works in place, every kernel writes
+/// Whether a command that fails for lack of memory may end the run although the run has another device. The failed command may
+/// end the run if it is a store, or if its task had written outputs before. On a device that works in place, every kernel writes
 /// outputs.
 fn leaves_a_half(error: &Error, tasks: &[TaskCase], memory: Option<usize>) -> bool {
     let (_, command) = error.context().find(|(key, _)| *key == "command").expect("a command failed");

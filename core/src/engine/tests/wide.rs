@@ -13,7 +13,7 @@ struct Copier(DeviceFacts);
 #[derive(Debug)]
 struct Memories(Box<[UnsafeCell<u64>]>);
 
-// SAFETY: the engine never runs two conflicting commands at the same time.
+// SAFETY: only commands of the engine access the words, and the engine never runs two conflicting commands at the same time.
 unsafe impl Sync for Memories {}
 
 impl Copier {
@@ -44,12 +44,12 @@ impl Device for Copier {
         Ok(DeviceBuffer::new(Memories((0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect())))
     }
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the engine passes a readable rectangle and a buffer that has room for its elements.
+        // SAFETY: the engine passes a readable host rectangle and a buffer that has room for all elements of the rectangle.
         each(from, start(to), |host, own, size| unsafe { own.copy_from_nonoverlapping(host, size) });
         Ok(())
     }
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the engine passes a writable rectangle and a buffer that holds its elements.
+        // SAFETY: the engine passes a writable host rectangle and a buffer that holds all elements of the rectangle.
         each(to, start(from), |host, own, size| unsafe { host.copy_from_nonoverlapping(own, size) });
         Ok(())
     }
@@ -64,7 +64,8 @@ impl Device for Copier {
             base.wrapping_add((o.offset + i + j * o.ld) * o.dtype.size())
         };
         for (i, j) in (0..b.cols).flat_map(|j| (0..b.rows).map(move |i| (i, j))) {
-            // SAFETY: the operands lie in their memory, and no conflicting command runs at the same time.
+            // SAFETY: every element of an operand lies in the operand's buffer or host matrix, and no conflicting command runs at
+            // the same time.
             unsafe { at(&b, i, j).copy_from_nonoverlapping(at(&a, i, j), a.dtype.size()) };
         }
         Ok(())

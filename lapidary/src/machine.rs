@@ -85,8 +85,7 @@ impl Machine {
     /// Opens the selected devices with the given settings.
     ///
     /// # Errors
-    /// A setting is invalid, a device that the selection names by number does not open, or no device of a backend that the
-    /// selection names opens.
+    /// A setting is invalid, or as for [`Machine::open`].
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
         settings.check()?;
         let opened = open(select, settings)?;

@@ -124,8 +124,8 @@ impl<'a, T: Scalar> Lu<'a, T> {
     }
 
     /// Improves a solution X of A·X = B by iterative refinement. `a` is the matrix before factorisation. A column of X changes only
-    /// if its backward error becomes smaller. The method refines X in blocks of at least 128 columns, and allocates about six times
-    /// the memory of one block.
+    /// if its backward error becomes smaller. The method refines X in blocks of at least 128 columns (the last
+    /// block may have fewer columns), and allocates about six times the memory of one block.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Select};

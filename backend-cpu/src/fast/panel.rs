@@ -83,6 +83,9 @@ pub(super) unsafe fn panel<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &Pivo
 
 /// Chooses the candidate row with the largest magnitude in column j, and exchanges this row with row j. Returns the number by which
 /// column j must be multiplied.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile) holds for the matrix, the pivots and `info` of `job`.
 unsafe fn exchange<T: Lanes>(job: &Job<T>, j: usize, candidates: impl Iterator<Item = usize>) -> T {
     let Job { pivoting, first_row, a, ipiv, info } = *job;
     let (m, n) = a.shape();
@@ -113,6 +116,9 @@ fn exceeds<T: Scalar>(x: T, y: T) -> bool {
 }
 
 /// Computes the elements of U in column j and stores them: u_i = a_ij − Σ_{t<i} l_it·u_t.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile) holds.
 unsafe fn upper<T: Lanes>(a: Tile<T>, j: usize) -> [T; COLUMNS] {
     let mut u = [T::ZERO; COLUMNS];
     if j < a.cols() {
@@ -128,6 +134,9 @@ unsafe fn upper<T: Lanes>(a: Tile<T>, j: usize) -> [T; COLUMNS] {
 }
 
 /// Updates the rows `own` of column j. Returns the row with the largest magnitude.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile) holds.
 unsafe fn eliminate<T: Lanes>(a: Tile<T>, j: usize, u: [T; COLUMNS], scaling: T, own: Range<usize>) -> Option<usize> {
     let rows = own.start.max(j)..own.end;
     if rows.is_empty() {
@@ -151,6 +160,9 @@ unsafe fn eliminate<T: Lanes>(a: Tile<T>, j: usize, u: [T; COLUMNS], scaling: T,
 
 /// The first row with the largest magnitude in a column, from row `start` on.
 /// A NaN counts as smaller than every number.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile) holds.
 unsafe fn first_largest<T: Scalar>(x: Tile<T>, start: usize) -> usize {
     // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
@@ -162,7 +174,8 @@ unsafe fn first_largest<T: Scalar>(x: Tile<T>, start: usize) -> usize {
 /// The pass of column `J` over some rows on or below the diagonal:
 /// L_{J−1} ← scaling·L_{J−1};  a_J ← a_J − Σ_{t<J} L_t·u_t.
 ///
-/// The pass returns the first row of the chunk that contains the largest magnitude. If several chunks do, the first of them counts.
+/// The pass returns the first row of the chunk that contains the largest magnitude. If several
+/// chunks contain the same largest magnitude, the pass returns the first row of the first of these chunks.
 struct Pass<T, const J: usize> {
     a: Tile<T>,
     u: [T; COLUMNS],

@@ -25,7 +25,7 @@ pub enum Way {
     SumsInSinglePrecision,
     /// If the columns of A lie more than 2^31 elements apart, the first column is read in place of all other columns.
     WrapsOffsets,
-    /// One element has an error of one if another call is running at the same time.
+    /// The first element of C is too large by one if another call is running at the same time.
     Crowded,
     /// If C has more than 2^16 elements in memory, the columns after the 2^16th element are written over the first columns.
     WrapsIndices,

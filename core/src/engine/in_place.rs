@@ -108,7 +108,8 @@ impl DeviceRuntime {
     /// method returns, and the schedule of `call` must have been made for these matrices and columns.
     ///
     /// # Errors
-    /// The device has too little memory for a column, or a transfer or a kernel failed.
+    /// The device has too little memory for a register or for the copy of a column in host memory (such as pivots), or a transfer or
+    /// a kernel failed.
     pub unsafe fn run_in_place(&self, call: &InPlace<'_>, trace: Option<&Trace>) -> Result<()> {
         let mut touched = false;
         // SAFETY: `run_on_copies` has the same safety contract as `run_in_place`, which the caller fulfils.

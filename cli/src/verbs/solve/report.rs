@@ -14,7 +14,7 @@ use crate::system::{Solved, System};
 /// Largest number of elements of X with which the program prints all of X.
 const SMALL: usize = 10;
 
-/// Reports the matrices, the devices and the scales of a system.
+/// Reports the matrices of a linear system A·X = B, the devices that compute X, and the powers of two that scale A.
 pub fn problem<T: Scalar>(report: &mut Report, job: &Job<'_>, system: &System<impl Scalar>) {
     let (n, nrhs) = (system.b.rows(), system.b.cols());
     let devices = || computing(job.machine, T::DTYPE);

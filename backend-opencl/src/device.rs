@@ -182,12 +182,10 @@ impl OpenClDevice {
     /// Chooses the kernels for products in f32 and in f64, for tests and measurements.
     ///
     /// # Errors
-    /// A kernel does not exist in OpenCL C, or exceeds a limit of the device.
+    /// A kernel exceeds a limit of the device.
     pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
         for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
-            let written = !matches!(products, Products::Vector(_));
-            let known = if written { Ok(()) } else { Err("there is no such kernel in OpenCL C".to_owned()) };
-            let fits = known.and_then(|()| products.check(dtype, &self.found.facts.limits));
+            let fits = products.check(dtype, &self.found.facts.limits);
             fits.map_err(|reason| Error::invalid("with_products", format!("{products:?} in {dtype}: {reason}")))?;
         }
         self.kernels().use_products(products);

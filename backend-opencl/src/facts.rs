@@ -76,7 +76,8 @@ impl DeviceQuery {
                 loop_iterations: if model.contains(SHORT_LOOPS.0) { SHORT_LOOPS.1 } else { usize::MAX },
                 ..Limits::default()
             },
-            features: features.chain([Feature::Timestamps]).collect(),
+            // in OpenCL C, each component of a vector is a separate memory location
+            features: features.chain([Feature::Timestamps, Feature::PartsOfVectors]).collect(),
             dtypes: if self.optional(CL_DEVICE_DOUBLE_FP_CONFIG) == 0 { vec![DType::F32] } else { vec![DType::F32, DType::F64] },
             compute_units: Some(units),
             vector_bits,

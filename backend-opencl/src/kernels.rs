@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::iter::successors;
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Limits, ProgramCache, Result};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, ProgramCache, Result};
 use lapidary_kernels::{
     Call, Choices, Dialect, Products, Program, Purpose, Scratch, StripParams, Target, TileParams, instructions,
 };
@@ -148,30 +148,25 @@ impl Kernels {
         };
         let at = usize::from(dtype == DType::F64);
         let Kernels { programs, context, found, choices, verified, .. } = self;
-        if let (true, false, Products::Tile(first)) = (multiplies, verified.products[at], choices.product(dtype)) {
-            // each tile needs less local memory than the tile that was tried before it
-            let less =
-                |params: TileParams| Limits { local_memory: params.local_bytes(dtype).saturating_sub(1), ..found.facts.limits };
-            let next = |params| TileParams::choose(dtype, &less(params)).ok();
-            let params = first_that_works(first, next, |params| {
-                let (program, kernel) = Products::Tile(params).plain(dtype);
+        if multiplies && !verified.products[at] {
+            let next = |products: Products| products.simpler(dtype, &found.facts.limits);
+            choices.products[at] = first_that_works(choices.product(dtype), next, |products| {
+                let (program, kernel) = products.plain(dtype);
                 programs.try_kernel(context, found, &program, kernel)
             })?;
-            choices.products[at] = Products::Tile(params);
             verified.products[at] = true;
         }
-        if let (true, Products::Tile(large)) = (multiplies && choices.units > 1, choices.product(dtype)) {
+        if let (true, Some(large)) = (multiplies && choices.units > 1, choices.product(dtype).tile()) {
             let tiles = match instruction {
-                Instruction::Gemm { c, .. } => vec![choices.product_of(dtype, c.rows, c.cols)],
+                Instruction::Gemm { c, .. } => choices.product_of(dtype, c.rows, c.cols).tile().into_iter().collect(),
                 // all other instructions that multiply contain products of any size
-                _ => TileParams::smaller(dtype).map(Products::Tile).into(),
+                _ => TileParams::smaller(dtype).to_vec(),
             };
-            for products in tiles {
-                let Products::Tile(params) = products else { continue };
+            for params in tiles {
                 if params == large || verified.tiles.contains(&(dtype, params)) {
                     continue;
                 }
-                let (program, kernel) = products.plain(dtype);
+                let (program, kernel) = Products::Tile(params).plain(dtype);
                 let next = |units: usize| (units > 1).then_some(1);
                 choices.units = first_that_works(choices.units, next, |units| match units {
                     1 => Ok(()),
@@ -304,6 +299,8 @@ impl Target for Kernels {
 
 #[cfg(test)]
 mod tests {
+    use lapidary_kernels::VectorParams;
+
     use super::*;
 
     #[test]
@@ -341,5 +338,20 @@ mod tests {
             [trsm_group_size, laswp_group_size].iter().all(|items| (1..=most).contains(items)),
             "{trsm_group_size}, {laswp_group_size}"
         );
+    }
+
+    /// Compiles every variant of the kernels for products by vector loads, so that no product silently uses tiles instead.
+    #[test]
+    fn products_by_vectors_compile() {
+        let Some((found, context)) = crate::program::tests::device() else { return };
+        let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
+        let params = VectorParams { mwg: 32, nwg: 32, kwg: 4, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+        let mut compiles = |program: Program, kernel| programs.try_kernel(&context, &found, &program, kernel).unwrap();
+        for dtype in [DType::F32, DType::F64].into_iter().filter(|&dtype| found.facts.computes(dtype)) {
+            for (trans_b, vec_c) in [(false, false), (false, true), (true, false), (true, true)] {
+                compiles(Program::GemmVector { dtype, params, trans_b, vec_c }, "gemm_vector");
+            }
+            compiles(Program::Pad { dtype, items: 64 }, "pad");
+        }
     }
 }

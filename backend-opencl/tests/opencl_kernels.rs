@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
 use lapidary_core::{DType, ProgramCache};
-use lapidary_kernels::{PanelParams, Products, TileParams};
+use lapidary_kernels::{PanelParams, Products, TileParams, VectorParams, VectorProducts};
 
 /// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
 /// device. The result is empty if no device has double precision.
@@ -60,5 +60,23 @@ fn with_unusual_products() {
             Instructions(&device).products::<f64>();
             device
         });
+    }
+}
+
+/// Tests products by vector loads, in tiles that a compiler for a CPU unrolls in seconds. The first product copies its operands into
+/// whole vectors; the products of order 144 use the operands in place, and the kernel itself transposes the vectors of B.
+#[test]
+fn with_operands_in_vectors() {
+    let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
+    let narrow = VectorParams { mwg: 32, nwg: 32, kwg: 4, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+    for params in [narrow, VectorParams { zigzag: false, ahead: true, ..narrow }] {
+        let vectors = Products::Vector(VectorProducts { wide: None, narrow: params, tile });
+        for device in devices([|device| device.with_tiles().unwrap()]) {
+            let device = device.with_products([vectors; 2]).unwrap();
+            Instructions(&device).wide_products::<f64>();
+            Instructions(&device).wide_products::<f32>();
+            Instructions(&device).products_in_vectors::<f64>();
+            Instructions(&device).products_in_vectors::<f32>();
+        }
     }
 }

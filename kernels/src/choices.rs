@@ -107,10 +107,8 @@ impl Choices {
             let tile = TileParams::choose(dtype, limits)?;
             let narrow = VectorParams::narrow(dtype);
             let wide = Some(VectorParams::wide(dtype)).filter(|wide| wide.check(dtype, limits).is_ok());
-            Ok(match dialect {
-                Dialect::Wgsl if narrow.check(dtype, limits).is_ok() => Products::Vector(VectorProducts { wide, narrow, tile }),
-                Dialect::Wgsl | Dialect::OpenClC => Products::Tile(tile),
-            })
+            let has_vectors = narrow.check(dtype, limits).is_ok();
+            Ok(if has_vectors { Products::Vector(VectorProducts { wide, narrow, tile }) } else { Products::Tile(tile) })
         };
         let choices = Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS);
         let fits = |program: Program| program.check(limits).is_ok();
@@ -207,9 +205,11 @@ impl Choices {
     /// Returns the kernel for an m×n product. The kernel uses smaller tiles if larger ones would leave multiprocessors idle.
     #[must_use]
     pub fn product_of(&self, dtype: DType, m: usize, n: usize) -> Products {
+        let smaller = |tile: TileParams| tile.of_product(dtype, [m, n], self.units);
         match self.product(dtype) {
-            Products::Tile(params) => Products::Tile(params.of_product(dtype, [m, n], self.units)),
-            others => others,
+            Products::Tile(tile) => Products::Tile(smaller(tile)),
+            Products::Vector(params) => Products::Vector(VectorProducts { tile: smaller(params.tile), ..params }),
+            Products::Panel(params) => Products::Panel(params),
         }
     }
 
@@ -253,6 +253,32 @@ pub struct VectorProducts {
 }
 
 impl Products {
+    /// Returns the parameters of the kernel with tiles in local memory; `None` if products use no such kernel.
+    #[must_use]
+    pub fn tile(&self) -> Option<TileParams> {
+        match *self {
+            Products::Tile(tile) | Products::Vector(VectorProducts { tile, .. }) => Some(tile),
+            Products::Panel(_) => None,
+        }
+    }
+
+    /// Returns the next products to try if a device cannot compile these: without the wide tile, without vectors, and then
+    /// with tiles that need less local memory. `None` if nothing is left to try.
+    #[must_use]
+    pub fn simpler(&self, dtype: DType, limits: &Limits) -> Option<Products> {
+        match *self {
+            Products::Vector(params @ VectorProducts { wide: Some(_), .. }) => {
+                Some(Products::Vector(VectorProducts { wide: None, ..params }))
+            }
+            Products::Vector(VectorProducts { tile, .. }) => Some(Products::Tile(tile)),
+            Products::Tile(tile) => {
+                let less = Limits { local_memory: tile.local_bytes(dtype).saturating_sub(1), ..*limits };
+                TileParams::choose(dtype, &less).ok().map(Products::Tile)
+            }
+            Products::Panel(_) => None,
+        }
+    }
+
     /// Returns the program and the kernel for a large product in which no operand is transposed.
     #[must_use]
     pub fn plain(&self, dtype: DType) -> (Program, &'static str) {

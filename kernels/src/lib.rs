@@ -17,7 +17,11 @@ pub mod opencl;
 mod params;
 mod program;
 mod scratch;
+mod shared;
+mod signature;
 mod strips;
+mod template;
+mod translate;
 pub mod wgsl;
 
 pub use call::{Arg, Call, Target, View};

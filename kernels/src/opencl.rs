@@ -4,8 +4,12 @@ use std::fmt::Write;
 
 use lapidary_core::DType;
 
-use crate::Source;
+use crate::choices::Dialect;
 use crate::program::Program;
+use crate::signature::signature;
+use crate::template::render;
+use crate::translate::to_opencl;
+use crate::{Source, shared};
 
 const COMMON: &str = include_str!("opencl/common.cl");
 
@@ -21,17 +25,38 @@ pub fn source(program: &Program) -> Source {
     if program.dtype() == DType::F64 {
         text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
     }
-    let _ = writeln!(text, "#define real {real}\n#define MIN_POSITIVE {least}");
+    let body = body(program);
+    let _ = match body {
+        Body::OpenCl(_) => writeln!(text, "#define real {real}\n#define MIN_POSITIVE {least}"),
+        // a type, since `real(x)` is a macro of the shared texts
+        Body::Shared { .. } => writeln!(text, "typedef {real} real;\ntypedef {real}{} vec;", program.vector().unwrap_or(2)),
+    };
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "#define {key} {value}");
     }
-    Source { name: program.file("cl"), text: [&text, COMMON, body(program)].concat() }
+    text += &match body {
+        Body::OpenCl(body) => [COMMON, body].concat(),
+        Body::Shared { kernel, template } => {
+            let names = signature(kernel).into_iter().filter(|(_, takes)| takes.is_memory()).map(|(name, _)| (name, name));
+            to_opencl(program, kernel, &render(template, program, kernel, names, Dialect::OpenClC))
+        }
+    };
+    Source { name: program.file("cl"), text }
 }
 
-fn body(program: &Program) -> &'static str {
-    match program {
+/// The kernels of a program.
+enum Body {
+    /// Text in OpenCL C.
+    OpenCl(&'static str),
+    /// The template of one kernel for both languages.
+    Shared { kernel: &'static str, template: &'static str },
+}
+
+fn body(program: &Program) -> Body {
+    Body::OpenCl(match program {
         Program::GemmTile { .. } => include_str!("opencl/gemm_tile.cl"),
-        Program::GemmVector { .. } | Program::Pad { .. } => unreachable!("no OpenCL device computes products by vectors"),
+        Program::GemmVector { .. } => return Body::Shared { kernel: "gemm_vector", template: shared::GEMM_VECTOR },
+        Program::Pad { .. } => return Body::Shared { kernel: "pad", template: shared::PAD },
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),
         Program::GemmBatched { .. } => include_str!("opencl/gemm_batched.cl"),
         Program::LuBatched { .. } => include_str!("opencl/lu_batched.cl"),
@@ -43,7 +68,7 @@ fn body(program: &Program) -> &'static str {
         Program::Panel { .. } => include_str!("opencl/panel.cl"),
         Program::Strips { .. } => include_str!("opencl/strips.cl"),
         Program::Columns { .. } => include_str!("opencl/columns.cl"),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -207,6 +207,27 @@ impl Program {
         }
     }
 
+    /// Returns the number of elements of a vector in the program's text; `None` if the text has no vectors.
+    pub(crate) fn vector(&self) -> Option<usize> {
+        match *self {
+            Program::GemmVector { dtype, .. } | Program::Pad { dtype, .. } | Program::Solve { dtype, .. } => {
+                Some(VectorParams::vector(dtype))
+            }
+            Program::Strips { dtype, params } => Some(params.vector(dtype)),
+            _ => None,
+        }
+    }
+
+    /// Returns the type of the elements of an operand in the program's text.
+    pub(crate) fn element(&self, operand: &str) -> &'static str {
+        match *self {
+            Program::GemmVector { vec_c, .. } if vec_c || operand != "c" => "vec",
+            Program::Strips { .. } if operand == "strips" => "vec",
+            Program::Pad { .. } if operand == "dst" => "vec",
+            _ => "real",
+        }
+    }
+
     /// Work-items of a group in each dimension.
     #[must_use]
     pub fn local(&self) -> [usize; 2] {

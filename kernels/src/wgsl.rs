@@ -7,242 +7,12 @@
 use std::fmt::Write;
 
 use lapidary_core::DType;
-use minijinja::{Environment, UndefinedBehavior, Value};
 
 use crate::Source;
-use crate::params::VectorParams;
+use crate::choices::Dialect;
 use crate::program::Program;
-
-/// Kind of an argument of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Takes {
-    /// Buffer of matrix elements that the kernel only reads.
-    In,
-    /// Buffer of matrix elements that the kernel writes and may read.
-    Out,
-    /// Buffer of 32-bit integers that the kernel only reads.
-    Indices,
-    /// Buffer of 32-bit integers that the kernel writes and may read.
-    IndicesOut,
-    /// Buffer of the counters through which work-groups wait for one another.
-    StripCounters,
-    Size,
-    Stride,
-    Real,
-}
-
-/// Returns the names and kinds of the arguments of a kernel, in the order of the call.
-fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
-    use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride, StripCounters};
-    match kernel {
-        "gemm_tile" => vec![
-            ("m", Size),
-            ("n", Size),
-            ("k", Size),
-            ("alpha", Real),
-            ("a", In),
-            ("a_at", Size),
-            ("a_ld", Size),
-            ("b", In),
-            ("b_at", Size),
-            ("b_ld", Size),
-            ("beta", Real),
-            ("c", Out),
-            ("c_at", Size),
-            ("c_ld", Size),
-        ],
-        "gemm_vector" => signature("gemm_tile"),
-        "exchange" => vec![
-            ("count", Size),
-            ("n", Size),
-            ("forward", Size),
-            ("first", Size),
-            ("a", Out),
-            ("a_at", Size),
-            ("a_ld", Size),
-            ("ipiv", Indices),
-            ("ipiv_at", Size),
-        ],
-        "pad" => vec![
-            ("k", Size),
-            ("k_pad", Size),
-            ("a", In),
-            ("a_lines", Size),
-            ("a_at", Size),
-            ("a_by_line", Size),
-            ("a_by_k", Size),
-            ("a_dst", Size),
-            ("a_ld", Size),
-            ("b", In),
-            ("b_lines", Size),
-            ("b_at", Size),
-            ("b_by_line", Size),
-            ("b_by_k", Size),
-            ("b_dst", Size),
-            ("b_ld", Size),
-            ("dst", Out),
-        ],
-        "pack" => vec![
-            ("width", Size),
-            ("lines", Size),
-            ("k", Size),
-            ("src", In),
-            ("src_at", Size),
-            ("by_line", Size),
-            ("by_k", Size),
-            ("panels", Out),
-            ("panels_at", Size),
-        ],
-        "gemm_panel" => vec![
-            ("m", Size),
-            ("n", Size),
-            ("k", Size),
-            ("alpha", Real),
-            ("panels", In),
-            ("a_at", Size),
-            ("b_at", Size),
-            ("beta", Real),
-            ("c", Out),
-            ("c_at", Size),
-            ("c_ld", Size),
-        ],
-        "gemm_batched" => {
-            let mut list = signature("gemm_tile");
-            for (after, step) in [("a_ld", "a_step"), ("b_ld", "b_step"), ("c_ld", "c_step")] {
-                let at = list.iter().position(|(name, _)| *name == after).expect("a product has three matrices");
-                list.insert(at + 1, (step, Size));
-            }
-            list
-        }
-        "getrf_batched" => vec![
-            ("m", Size),
-            ("n", Size),
-            ("pivoting", Size),
-            ("a", Out),
-            ("a_at", Size),
-            ("a_ld", Size),
-            ("a_step", Size),
-            ("ipiv", IndicesOut),
-            ("ipiv_at", Size),
-            ("info", IndicesOut),
-            ("info_at", Size),
-        ],
-        "getrf_rows" => [signature("getrf_batched"), vec![("count", Size)]].concat(),
-        "getrs_batched" => vec![
-            ("n", Size),
-            ("nrhs", Size),
-            ("trans", Size),
-            ("lu", In),
-            ("lu_at", Size),
-            ("lu_ld", Size),
-            ("lu_step", Size),
-            ("ipiv", Indices),
-            ("ipiv_at", Size),
-            ("b", Out),
-            ("b_at", Size),
-            ("b_ld", Size),
-            ("b_step", Size),
-        ],
-        "zero_pivots" => vec![
-            ("n", Size),
-            ("count", Size),
-            ("lu", In),
-            ("lu_at", Size),
-            ("lu_ld", Size),
-            ("lu_step", Size),
-            ("info", IndicesOut),
-            ("info_at", Size),
-        ],
-        "clear" => vec![("count", Size), ("info", IndicesOut), ("info_at", Size)],
-        "scale" => vec![("m", Size), ("n", Size), ("beta", Real), ("c", Out), ("c_at", Size), ("c_ld", Size)],
-        "copy" => {
-            vec![("m", Size), ("n", Size), ("a", In), ("a_at", Size), ("a_ld", Size), ("b", Out), ("b_at", Size), ("b_ld", Size)]
-        }
-        "laswp" => vec![
-            ("begin", Size),
-            ("count", Size),
-            ("places", Size),
-            ("forward", Size),
-            ("first", Size),
-            ("a", Out),
-            ("a_at", Size),
-            ("by_line", Size),
-            ("by_place", Size),
-            ("ipiv", Indices),
-            ("ipiv_at", Size),
-        ],
-        "trsm_block" => vec![
-            ("n", Size),
-            ("nrhs", Size),
-            ("unit", Size),
-            ("a", In),
-            ("a_at", Size),
-            ("a_i", Stride),
-            ("a_k", Stride),
-            ("b", Out),
-            ("b_at", Size),
-            ("b_i", Stride),
-            ("b_r", Stride),
-        ],
-        "solve" => signature("trsm_block"),
-        "trtri_block" => vec![
-            ("n", Size),
-            ("upper", Size),
-            ("unit", Size),
-            ("a", In),
-            ("a_at", Size),
-            ("a_ld", Size),
-            ("v", Out),
-            ("v_at", Size),
-            ("v_ld", Size),
-        ],
-        "getrf_panel" => vec![
-            ("m", Size),
-            ("n", Size),
-            ("pivoting", Size),
-            ("first", Size),
-            ("a", Out),
-            ("a_at", Size),
-            ("a_ld", Size),
-            ("ipiv", IndicesOut),
-            ("ipiv_at", Size),
-            ("info", IndicesOut),
-            ("info_at", Size),
-        ],
-        "getrf_column" => {
-            let panel = signature("getrf_panel");
-            [&panel[..4], &[("step", Size)], &panel[4..], &[("notes", Out)]].concat()
-        }
-        "enter_strips" => vec![("m", Size), ("n", Size), ("a", In), ("a_at", Size), ("a_ld", Size), ("strips", Out)],
-        "leave_strips" => vec![
-            ("m", Size),
-            ("n", Size),
-            ("first", Size),
-            ("strips", In),
-            ("a", Out),
-            ("a_at", Size),
-            ("a_ld", Size),
-            ("ipiv", Indices),
-            ("ipiv_at", Size),
-        ],
-        "getrf_strip" => vec![
-            ("n", Size),
-            ("pivoting", Size),
-            ("first", Size),
-            ("step", Size),
-            ("strips", Out),
-            ("ipiv", IndicesOut),
-            ("ipiv_at", Size),
-            ("info", IndicesOut),
-            ("info_at", Size),
-        ],
-        "getrf_strips" => {
-            let step = signature("getrf_strip");
-            [&step[..3], &step[4..], &[("turns", StripCounters)]].concat()
-        }
-        _ => unreachable!("no program holds a kernel `{kernel}`"),
-    }
-}
+use crate::signature::{Takes, signature};
+use crate::template::render;
 
 /// Generates the text of one kernel of a program. The operands `i` and `same[i]` lie in the same buffer, and `same[i]` is the
 /// first operand in that buffer.
@@ -262,23 +32,14 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
         let (name, takes) = memory[first];
         let element = match takes {
             Takes::StripCounters => "atomic<u32>",
-            _ if takes.is_elements() => element(program, name),
+            _ if takes.is_elements() => program.element(name),
             _ => "i32",
         };
         let _ = writeln!(text, "@group(0) @binding({binding}) {coherent}var<storage, {access}> {name}: array<{element}>;");
     }
     text += "\n";
-    let names = memory.iter().zip(same).map(|(&(name, _), &first)| (name, Value::from(memory[first].0)));
-    let (_, values) = program.heading();
-    let values = values.into_iter().map(|(key, value)| (key, Value::from(value)));
-    let context: Value = names.chain(values).chain([("kernel", Value::from(kernel))]).collect();
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.add_function("xor", |x: usize, y: usize| x ^ y);
-    // returns x / 2, x / 4, ..., 1 for a power of two x
-    environment.add_function("halves", |x: usize| (0..x.ilog2()).rev().map(|power| 1 << power).collect::<Vec<usize>>());
-    let template = body(program, kernel).concat();
-    text += &environment.render_str(&template, context).expect("the templates of this crate are tested");
+    let operands = memory.iter().zip(same).map(|(&(name, _), &first)| (name, memory[first].0));
+    text += &render(&body(program, kernel).concat(), program, kernel, operands, Dialect::Wgsl);
     let shared: String = same.iter().map(|first| format!("{first}")).collect();
     Source { name: program.file(&format!("{kernel}-{shared}.wgsl")), text }
 }
@@ -301,15 +62,8 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
         DType::I32 => unreachable!("no kernel computes on integers"),
     };
     let mut text = format!("alias real = {real};\nconst MIN_POSITIVE: real = {least};\n");
-    let vector = match *program {
-        Program::GemmVector { dtype, .. } | Program::Pad { dtype, .. } | Program::Solve { dtype, .. } => {
-            Some(VectorParams::vector(dtype))
-        }
-        Program::Strips { dtype, params } => Some(params.vector(dtype)),
-        _ => None,
-    };
-    if let Some(elements) = vector {
-        let _ = writeln!(text, "alias vec = vec{elements}<real>;");
+    if let Some(elements) = program.vector() {
+        let _ = writeln!(text, "alias vec = vec{elements}<real>;\nalias size = u32;");
     }
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "const {key} = {value}u;");
@@ -328,22 +82,12 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
     text
 }
 
-/// Returns the WGSL type of an operand's elements.
-fn element(program: &Program, operand: &str) -> &'static str {
-    match *program {
-        Program::GemmVector { vec_c, .. } if vec_c || operand != "c" => "vec",
-        Program::Strips { .. } if operand == "strips" => "vec",
-        Program::Pad { .. } if operand == "dst" => "vec",
-        _ => "real",
-    }
-}
-
 /// Returns the template of a kernel, and the template of the function `store` if the kernel takes it from `store.wgsl`.
 fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
     const STORE: &str = include_str!("wgsl/store.wgsl");
     match program {
-        Program::GemmVector { .. } => [include_str!("wgsl/gemm_vector.wgsl"), ""],
-        Program::Pad { .. } => [include_str!("wgsl/pad.wgsl"), ""],
+        Program::GemmVector { .. } => [crate::shared::GEMM_VECTOR, ""],
+        Program::Pad { .. } => [crate::shared::PAD, ""],
         Program::GemmTile { .. } => [include_str!("wgsl/gemm_tile.wgsl"), STORE],
         Program::GemmPanel { .. } if kernel == "pack" => [include_str!("wgsl/pack.wgsl"), ""],
         Program::GemmPanel { .. } => [include_str!("wgsl/gemm_panel.wgsl"), STORE],
@@ -360,27 +104,13 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
     }
 }
 
-impl Takes {
-    fn is_memory(self) -> bool {
-        self.is_elements() || matches!(self, Takes::Indices | Takes::IndicesOut | Takes::StripCounters)
-    }
-
-    fn is_elements(self) -> bool {
-        matches!(self, Takes::In | Takes::Out)
-    }
-
-    fn is_written(self) -> bool {
-        matches!(self, Takes::Out | Takes::IndicesOut | Takes::StripCounters)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use lapidary_core::Limits;
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     use super::*;
-    use crate::params::{PanelParams, TileParams};
+    use crate::params::{PanelParams, TileParams, VectorParams};
     use crate::strips::StripParams;
 
     fn validate(source: &Source) -> naga::Module {

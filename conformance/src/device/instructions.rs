@@ -39,6 +39,11 @@ impl Instructions<'_> {
         self.expect_pass(|trial| products_beyond::<T>(trial, 112));
     }
 
+    /// Tests `gemm` on operands that consist of whole vectors, which kernels may use in place.
+    pub fn products_in_vectors<T: Scalar>(&self) {
+        self.expect_pass(products_in_vectors::<T>);
+    }
+
     /// Tests the batched instructions.
     pub fn batches<T: Scalar>(&self) {
         self.expect_pass(super::batches::products::<T>);
@@ -79,6 +84,30 @@ fn products_beyond<T: Scalar>(trial: &Trial<'_, dyn Device>, least: usize) -> Re
         let exact = product::<T>(0.5, &a.under(op_a), &b.under(op_b), -2.0, &c);
         let seen = on.seen(format!("{op_a}{op_b}"), k);
         seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))?;
+    }
+    Ok(())
+}
+
+/// Number of elements of the longest vector: a multiple of the length of every vector.
+const VECTOR: usize = 16;
+
+/// Tests products with all operations, on matrices whose extents, positions and leading dimensions are multiples of [`VECTOR`]
+/// (bound 1).
+///
+/// # Errors
+/// A result is wrong.
+pub fn products_in_vectors<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
+    let mut on = Launches::new(trial);
+    let n = 9 * VECTOR;
+    for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
+        let [a, b, c] = std::array::from_fn(|_| on.uniform::<T>(n, n));
+        let (alpha, beta) = (Value::new(T::DTYPE, 0.5), Value::new(T::DTYPE, -2.0));
+        let inputs = [&a, &b, &c];
+        let computed =
+            on.run_on::<T, 3>([VECTOR; 2], inputs, |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
+        let exact = product::<T>(0.5, &a.under(op_a), &b.under(op_b), -2.0, &c);
+        let seen = on.seen(format!("{op_a}{op_b}"), n);
+        seen.worst("program: gemm", bounds::gemm_componentwise::<T>(n), exact.worst(&computed, 0.0))?;
     }
     Ok(())
 }

@@ -94,17 +94,32 @@ impl<'a> Launches<'a> {
         inputs: [&Dense; M],
         instruction: impl for<'b> Fn([Operand<'b>; M]) -> Instruction<Operand<'b>>,
     ) -> Result<Dense, Failure> {
-        let placed = inputs.into_iter().map(|data| self.place::<T>(data)).collect::<Result<Vec<_>, _>>()?;
+        self.run_on::<T, M>([OFFSET, GAP], inputs, instruction)
+    }
+
+    /// Runs an instruction on matrices that begin `offset` elements after the beginning of a buffer, with gaps of `gap` elements
+    /// between columns. Returns the last matrix as the instruction left it.
+    pub(super) fn run_on<T: Scalar, const M: usize>(
+        &self,
+        [offset, gap]: [usize; 2],
+        inputs: [&Dense; M],
+        instruction: impl for<'b> Fn([Operand<'b>; M]) -> Instruction<Operand<'b>>,
+    ) -> Result<Dense, Failure> {
+        let placed = inputs.into_iter().map(|data| self.place_at::<T>([offset, gap], data)).collect::<Result<Vec<_>, _>>()?;
         self.launch(&instruction(std::array::from_fn(|i| placed[i].operand())))?;
         self.fetch::<T>(&placed[M - 1])
     }
 
     /// Uploads a matrix into the middle of a larger buffer.
     pub(super) fn place<T: Scalar>(&self, data: &Dense) -> Result<Placed, Failure> {
-        let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + GAP);
-        let mut inside = vec![T::from_f64(AROUND); OFFSET + (cols + GAP) * ld];
-        data.elements().for_each(|((i, j), x)| inside[OFFSET + i + j * ld] = T::from_f64(x));
-        Ok(Placed { buffer: self.upload(&mut inside)?, offset: OFFSET, rows, cols, ld, dtype: T::DTYPE })
+        self.place_at::<T>([OFFSET, GAP], data)
+    }
+
+    fn place_at<T: Scalar>(&self, [offset, gap]: [usize; 2], data: &Dense) -> Result<Placed, Failure> {
+        let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + gap);
+        let mut inside = vec![T::from_f64(AROUND); offset + (cols + gap) * ld];
+        data.elements().for_each(|((i, j), x)| inside[offset + i + j * ld] = T::from_f64(x));
+        Ok(Placed { buffer: self.upload(&mut inside)?, offset, rows, cols, ld, dtype: T::DTYPE })
     }
 
     /// Allocates a matrix whose memory was never written.

@@ -24,12 +24,13 @@ fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
 }
 
 #[test]
-fn a_gpu_shares_local_memory_in_the_ways_of_its_dialect() {
+fn a_gpu_shares_local_memory_in_both_dialects() {
     let features = vec![Feature::GroupsMayWait];
     let gpu = DeviceFacts { compute_units: Some(132), features, ..device(DeviceKind::Gpu, 1024, 48) };
     let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| Choices::choose(&gpu, dialect));
-    assert!(matches!(opencl.products, [Products::Tile(_), Products::Tile(_)]), "{opencl:?}");
-    assert!(matches!(wgsl.products, [Products::Vector(_), Products::Vector(_)]), "{wgsl:?}");
+    for choices in [opencl, wgsl] {
+        assert!(matches!(choices.products, [Products::Vector(_), Products::Vector(_)]), "{choices:?}");
+    }
     assert_eq!(
         (opencl.strip_group_size, opencl.pivot_search_group_size, opencl.units, opencl.groups_may_wait),
         (STRIP, SEARCHERS, 132, false)
@@ -66,4 +67,26 @@ fn a_device_without_local_memory_goes_without_barriers() {
         assert!(Choices::shared(&gpu, dialect).unwrap_err().contains("local memory"));
         assert_eq!(Choices::choose(&gpu, dialect), Choices::choose(&device(DeviceKind::Cpu, 256, 0), dialect));
     }
+}
+
+#[test]
+fn products_that_a_device_cannot_compile_become_simpler_to_the_smallest_tile() {
+    let limits = device(DeviceKind::Gpu, 1024, 48).limits;
+    let first = Choices::choose(&device(DeviceKind::Gpu, 1024, 48), Dialect::OpenClC).product(DType::F64);
+    let all: Vec<Products> = std::iter::successors(Some(first), |products| products.simpler(DType::F64, &limits)).collect();
+    let kinds = all.iter().map(|products| match products {
+        Products::Vector(VectorProducts { wide, .. }) => {
+            if wide.is_some() {
+                "wide"
+            } else {
+                "narrow"
+            }
+        }
+        Products::Tile(_) => "tile",
+        Products::Panel(_) => "panel",
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), ["wide", "narrow", "tile", "tile", "tile", "tile"]);
+    let bytes: Vec<usize> = all.iter().skip(2).filter_map(Products::tile).map(|tile| tile.local_bytes(DType::F64)).collect();
+    assert!(bytes.is_sorted_by(|more, less| more > less), "{bytes:?}");
+    assert_eq!(Products::Panel(PanelParams { mv: 1, vw: 2, nr: 1, group: 1 }).simpler(DType::F64, &limits), None);
 }

@@ -160,3 +160,16 @@ fn a_batch_of_small_matrices_is_one_launch_and_one_of_large_ones_is_single_instr
     assert!(factors[0] == "clear" && !factors.contains(&"getrf_batched"), "{factors:?}");
     assert!(solves.len() > 3 && !solves.contains(&"getrs_batched"), "{solves:?}");
 }
+
+/// A device that reports its multiprocessors computes a product with few large tiles by smaller tiles instead.
+#[test]
+fn products_with_fewer_vector_tiles_than_multiprocessors_use_smaller_tiles() {
+    let kernel = |units: usize, n: usize| {
+        let choices = Choices { units, ..chosen(DeviceKind::Gpu) };
+        let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(DType::F64, number));
+        let (op_a, op_b, a) = (Op::NoTrans, Op::Trans, view(n, n));
+        record(choices, DType::F64, &Instruction::Gemm { alpha, op_a, a, op_b, b: a, beta, c: a }).launched[0].0
+    };
+    assert_eq!([512, 1024].map(|n| kernel(132, n)), ["gemm_tile", "gemm_vector"]);
+    assert_eq!([512, 1024].map(|n| kernel(1, n)), ["gemm_vector"; 2]);
+}

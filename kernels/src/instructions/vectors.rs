@@ -73,7 +73,9 @@ impl<D: Target> Sequence<'_, D> {
         let suits = |params: &VectorParams| tiles(params) >= MANY && c.cols >= params.nwg;
         let params = products.wide.filter(suits).unwrap_or(products.narrow);
         let depth = self.depth(&params, &product);
-        let beyond = c.cols < params.nwg || c.cols > params.nwg * self.device.facts().limits.groups;
+        // fewer tiles than multiprocessors: the smaller tiles of the kernel without vectors occupy more multiprocessors
+        let few = tiles(&products.narrow) < self.device.choices().units;
+        let beyond = few || c.cols < params.nwg || c.cols > params.nwg.saturating_mul(self.device.facts().limits.groups);
         if beyond || depth == 0 {
             // SAFETY: the caller upholds the contract of this module.
             return unsafe { self.tile(&products.tile, product) };
@@ -97,7 +99,7 @@ impl<D: Target> Sequence<'_, D> {
             return k;
         }
         let (max_scratch_bytes, groups) = (self.device.choices().max_scratch_bytes, self.device.facts().limits.groups);
-        if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE * groups {
+        if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE.saturating_mul(groups) {
             return 0;
         }
         let room = max_scratch_bytes / ((m_pad + n_pad) * self.dtype.size()) / params.kwg * params.kwg;

@@ -28,58 +28,58 @@ var<workgroup> slices: array<vec, {{ 2 * SLICES }}>;
 
 @compute @workgroup_size({{ T }})
 fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-    let a_ld = args.a_ld / {{ V }}u;
-    let b_ld = args.b_ld / {{ V }}u;
-    let lane = t % 32u;
-    let strip = t / 32u;
+    let ld_a: size = args.a_ld / {{ V }}u;
+    let ld_b: size = args.b_ld / {{ V }}u;
+    let lane: u32 = t % 32u;
+    let strip: u32 = t / 32u;
     {%- if ZIGZAG %}
-    let lane_n = lane / {{ 2 * LANES_M }}u * 2u + lane % 2u;
-    let lane_m = lane / 2u % {{ LANES_M }}u;
+    let lane_n: u32 = lane / {{ 2 * LANES_M }}u * 2u + lane % 2u;
+    let lane_m: u32 = lane / 2u % {{ LANES_M }}u;
     {%- else %}
-    let lane_n = lane / {{ LANES_M }}u;
-    let lane_m = lane % {{ LANES_M }}u;
+    let lane_n: u32 = lane / {{ LANES_M }}u;
+    let lane_m: u32 = lane % {{ LANES_M }}u;
     {%- endif %}
-    let strip_m = strip % {{ STRIPS_M }}u;
-    let strip_n = strip / {{ STRIPS_M }}u;
+    let strip_m: u32 = strip % {{ STRIPS_M }}u;
+    let strip_n: u32 = strip / {{ STRIPS_M }}u;
 
     // this invocation reads vector row_a of the tile in line p_a of each slice of A
-    let row_a = t % {{ LINE_A }}u;
-    let p_a = t / {{ LINE_A }}u;
-    var from_a = args.a_at / {{ V }}u + min(group.x * {{ LINE_A }}u + row_a, (args.m - 1u) / {{ V }}u) + p_a * a_ld;
-    let step_a = KWG * a_ld;
-    let to_a = {{ SLICE_B }}u + p_a * {{ LINE_A }}u + row_a;
+    let row_a: u32 = t % {{ LINE_A }}u;
+    let p_a: u32 = t / {{ LINE_A }}u;
+    var from_a: size = args.a_at / {{ V }}u + min(group.x * {{ LINE_A }}u + row_a, (args.m - 1u) / {{ V }}u) + p_a * ld_a;
+    let step_a: size = KWG * ld_a;
+    let to_a: u32 = {{ SLICE_B }}u + p_a * {{ LINE_A }}u + row_a;
     {%- if TRANS_B %}
-    let col_b = t % {{ LINE_B }}u;
-    let p_b = t / {{ LINE_B }}u;
-    var from_b = args.b_at / {{ V }}u + min(group.y * {{ LINE_B }}u + col_b, (args.n - 1u) / {{ V }}u) + p_b * b_ld;
-    let step_b = KWG * b_ld;
-    let to_b = p_b * {{ LINE_B }}u + col_b;
+    let col_b: u32 = t % {{ LINE_B }}u;
+    let p_b: u32 = t / {{ LINE_B }}u;
+    var from_b: size = args.b_at / {{ V }}u + min(group.y * {{ LINE_B }}u + col_b, (args.n - 1u) / {{ V }}u) + p_b * ld_b;
+    let step_b: size = KWG * ld_b;
+    let to_b: u32 = p_b * {{ LINE_B }}u + col_b;
     {%- else %}
     // This invocation reads vector p_b of each slice of B in column col_b of the tile. The invocation stores the elements of a
     // vector to neighbouring lines, in a shuffled order in which few stores meet in one bank. The last tile begins so early that
     // the tile ends with the last column of B. This is possible because n is at least NWG.
-    let j0 = min(group.y * NWG, args.n - NWG);
-    let col_b = t / {{ KV }}u;
-    let p_b = t % {{ KV }}u;
-    var from_b = args.b_at / {{ V }}u + p_b + (j0 + col_b) * b_ld;
-    let step_b = {{ KV }}u;
-    let to_b = p_b * {{ V * LINE_B }}u + ((col_b / {{ V }}u) ^ ({{ SWIZZLE }}u * p_b));
-    let part_b = col_b % {{ V }}u;
+    let j0: u32 = min(group.y * NWG, args.n - NWG);
+    let col_b: u32 = t / {{ KV }}u;
+    let p_b: u32 = t % {{ KV }}u;
+    var from_b: size = args.b_at / {{ V }}u + p_b + (j0 + col_b) * ld_b;
+    let step_b: size = {{ KV }}u;
+    let to_b: u32 = p_b * {{ V * LINE_B }}u + ((col_b / {{ V }}u) ^ ({{ SWIZZLE }}u * p_b));
+    let part_b: u32 = col_b % {{ V }}u;
     {%- endif %}
     {%- for e in range(LOADS_B) %}
-    let next_b_{{ e }} = {{ e * ROWS_B }}u * b_ld;
+    let next_b_{{ e }}: size = {{ e * ROWS_B }}u * ld_b;
     {%- endfor %}
     {%- for y in range(NR) %}{% for x in range(VEC_M) %}
-    var sum_{{ x }}_{{ y }} = vec();
+    var sum_{{ x }}_{{ y }}: vec = {{ VEC }}(real(0));
     {%- endfor %}{% endfor %}
 
-    let read_a = {{ SLICE_B }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;
+    let read_a: u32 = {{ SLICE_B }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;
     {%- for d in range(LANES_N) %}{% if SWIZZLE and d % SWIZZLE == 0 or d == 0 %}
-    let read_b_{{ d }} = strip_n * {{ LANES_N * VEC_N }}u + (lane_n ^ {{ d }}u);
+    let read_b_{{ d }}: u32 = strip_n * {{ LANES_N * VEC_N }}u + (lane_n ^ {{ d }}u);
     {%- endif %}{% endfor %}
     {%- macro fetch() %}
         {%- for e in range(LOADS_A) %}
-        load_a_{{ e }} = {{ a }}[from_a + {{ e * ROWS_A }}u * a_ld];
+        load_a_{{ e }} = {{ a }}[from_a + {{ e * ROWS_A }}u * ld_a];
         {%- endfor %}
         {%- for e in range(LOADS_B) %}
         load_b_{{ e }} = {{ b }}[from_b + next_b_{{ e }}];
@@ -93,7 +93,7 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         {%- if TRANS_B %}
         slices[{{ slice }} + to_b + {{ e * ROWS_B * LINE_B }}u] = load_b_{{ e }};
         {%- else %}{% for q in range(V) %}
-        slices[{{ slice }} + to_b + {{ e * ROWS_B // V + q * LINE_B }}u][part_b] = load_b_{{ e }}[{{ q }}];
+        {{ set_part("slices", slice ~ " + to_b + " ~ (e * ROWS_B // V + q * LINE_B) ~ "u", "part_b") }} = load_b_{{ e }}{{ part(q) }};
         {%- endfor %}{% endif %}
         {%- endfor %}
     {%- endmacro %}
@@ -105,12 +105,12 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     {%- endfor %}
     {{ fetch() }}
     // after the last slice, the same slice is fetched again and not used
-    let count = args.k / KWG;
+    let count: u32 = args.k / KWG;
     from_a += select(0u, step_a, 1u < count);
     from_b += select(0u, step_b, 1u < count);
     {{ place("0u") }}
     workgroupBarrier();
-    var used = 0u;
+    var used: u32 = 0u;
     {%- macro read_b(p, y) -%}
         {%- set turn = SWIZZLE * (p // V) -%}
         slices[used + read_b_{{ turn % LANES_N }} + {{ p * LINE_B + xor(y * LANES_N, turn // LANES_N * LANES_N) }}u]
@@ -120,30 +120,33 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     {%- endmacro %}
     {%- macro multiply(p) %}
         {%- for y in range(NR) %}{% for x in range(VEC_M) %}
-        sum_{{ x }}_{{ y }} = fma(vec(b_{{ p }}_{{ y // V }}[{{ y % V }}]), a_{{ p }}_{{ x }}, sum_{{ x }}_{{ y }});
+        sum_{{ x }}_{{ y }} = fma({{ VEC }}(b_{{ p }}_{{ y // V }}{{ part(y % V) }}), a_{{ p }}_{{ x }}, sum_{{ x }}_{{ y }});
         {%- endfor %}{% endfor %}
+    {%- endmacro %}
+    {%- macro declared(keyword, name) -%}
+        {% if keyword %}{{ keyword }} {{ name }}: vec{% else %}{{ name }}{% endif %}
     {%- endmacro %}
     {%- macro read(keyword, p) %}
         {%- for y in range(VEC_N) %}
-        {{ keyword }}b_{{ p }}_{{ y }} = {{ read_b(p, y) }};
+        {{ declared(keyword, "b_" ~ p ~ "_" ~ y) }} = {{ read_b(p, y) }};
         {%- endfor %}
         {%- for x in range(VEC_M) %}
-        {{ keyword }}a_{{ p }}_{{ x }} = {{ read_a(p, x) }};
+        {{ declared(keyword, "a_" ~ p ~ "_" ~ x) }} = {{ read_a(p, x) }};
         {%- endfor %}
     {%- endmacro %}
     {%- if AHEAD %}
     // the kernel reads the operands of a step during the previous step, even across the barrier
-    {{- read("var ", 0) }}
+    {{- read("var", 0) }}
     {%- endif %}
-    for (var s = 1u; s <= count; s++) {
+    for (var s: u32 = 1u; s <= count; s++) {
         {{- fetch() }}
         from_a += select(0u, step_a, s + 1u < count);
         from_b += select(0u, step_b, s + 1u < count);
         {%- for p in range(KWG) %}
         {%- if not AHEAD %}
-        {{- read("let ", p) }}
+        {{- read("let", p) }}
         {%- elif p + 1 < KWG %}
-        {{- read("let ", p + 1) }}
+        {{- read("let", p + 1) }}
         {%- else %}
         used = {{ SLICES }}u - used;
         workgroupBarrier();
@@ -160,8 +163,8 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         {%- endif %}
     }
 
-    let i = group.x * {{ LINE_A }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;
-    let j = strip_n * {{ LANES_N * NR }}u + lane_n * {{ V }}u;
+    let i: u32 = group.x * {{ LINE_A }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;
+    let j: u32 = strip_n * {{ LANES_N * NR }}u + lane_n * {{ V }}u;
     {%- for y in range(NR) %}{% for x in range(VEC_M) %}
     store(group.y, i + {{ x * LANES_M }}u, j + {{ y // V * LANES_N * V + y % V }}u, sum_{{ x }}_{{ y }});
     {%- endfor %}{% endfor %}
@@ -170,29 +173,29 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
 // Computes vector i of C in column `col` of a tile from the vector's sums of products, and stores the vector.
 fn store(tile: u32, i: u32, col: u32, sum: vec) {
     {%- if TRANS_B %}
-    let j = tile * NWG + col;
+    let j: u32 = tile * NWG + col;
     if (i * {{ V }}u >= args.m || j >= args.n) { return; }
     {%- else %}
-    let j = min(tile * NWG, args.n - NWG) + col;
+    let j: u32 = min(tile * NWG, args.n - NWG) + col;
     // the previous tile stores the columns that both tiles contain
     if (i * {{ V }}u >= args.m || j < tile * NWG) { return; }
     {%- endif %}
-    let product = args.alpha * sum;
+    let product: vec = args.alpha * sum;
     {%- if VEC_C %}
-    let at = args.c_at / {{ V }}u + i + j * (args.c_ld / {{ V }}u);
-    if (args.beta == real()) {
+    let at: size = args.c_at / {{ V }}u + i + j * (args.c_ld / {{ V }}u);
+    if (args.beta == real(0)) {
         {{ c }}[at] = product;
     } else {
         {{ c }}[at] = product + args.beta * {{ c }}[at];
     }
     {%- else %}
-    let at = args.c_at + i * {{ V }}u + j * args.c_ld;
+    let at: size = args.c_at + i * {{ V }}u + j * args.c_ld;
     {%- for q in range(V) %}
     if (i * {{ V }}u + {{ q }}u < args.m) {
-        if (args.beta == real()) {
-            {{ c }}[at + {{ q }}u] = product[{{ q }}];
+        if (args.beta == real(0)) {
+            {{ c }}[at + {{ q }}u] = product{{ part(q) }};
         } else {
-            {{ c }}[at + {{ q }}u] = product[{{ q }}] + args.beta * {{ c }}[at + {{ q }}u];
+            {{ c }}[at + {{ q }}u] = product{{ part(q) }} + args.beta * {{ c }}[at + {{ q }}u];
         }
     }
     {%- endfor %}

@@ -9,28 +9,28 @@ var<workgroup> square: array<real, {{ SIDE * (SIDE + 1) }}>;
 @compute @workgroup_size(ITEMS)
 fn pad(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     // the workgroups copy the squares of the first matrix, then the squares of the second matrix
-    let squares = (args.k_pad + SIDE - 1u) / SIDE;
-    let second = group.y >= squares;
-    let l0 = group.x * SIDE;
-    let p0 = (group.y % squares) * SIDE;
-    let lines = select(args.a_lines, args.b_lines, second);
-    let at = select(args.a_at, args.b_at, second);
-    let by_line = select(args.a_by_line, args.b_by_line, second);
-    let by_k = select(args.a_by_k, args.b_by_k, second);
-    let dst_at = select(args.a_dst, args.b_dst, second);
-    let dst_ld = select(args.a_ld, args.b_ld, second);
+    let squares: u32 = (args.k_pad + SIDE - 1u) / SIDE;
+    let second: bool = group.y >= squares;
+    let l0: u32 = group.x * SIDE;
+    let p0: u32 = (group.y % squares) * SIDE;
+    let lines: u32 = select(args.a_lines, args.b_lines, second);
+    let at: size = select(args.a_at, args.b_at, second);
+    let by_line: size = select(args.a_by_line, args.b_by_line, second);
+    let by_k: size = select(args.a_by_k, args.b_by_k, second);
+    let dst_at: size = select(args.a_dst, args.b_dst, second);
+    let dst_ld: u32 = select(args.a_ld, args.b_ld, second);
     // `near` counts elements in the direction in which the source is contiguous, and `far` counts in the other direction
-    let along = by_line == 1u;
-    let near = t % SIDE;
-    let far = t / SIDE;
-    let inside = select(p0 + near < args.k, l0 + near < lines, along);
-    let rest = select(lines - min(l0, lines), args.k - min(p0, args.k), along);
-    let begin = at + l0 * by_line + p0 * by_k + select(far * by_line + near * by_k, near * by_line + far * by_k, along);
-    let step = {{ ACROSS }}u * select(by_line, by_k, along);
-    let place = select(far + near * (SIDE + 1u), near + far * (SIDE + 1u), along);
-    let place_step = select({{ ACROSS }}u, {{ ACROSS * (SIDE + 1) }}u, along);
+    let along: bool = by_line == 1u;
+    let near: u32 = t % SIDE;
+    let far: u32 = t / SIDE;
+    let inside: bool = select(p0 + near < args.k, l0 + near < lines, along);
+    let rest: u32 = select(lines - min(l0, lines), args.k - min(p0, args.k), along);
+    let begin: size = at + l0 * by_line + p0 * by_k + select(far * by_line + near * by_k, near * by_line + far * by_k, along);
+    let step: size = {{ ACROSS }}u * select(by_line, by_k, along);
+    let place: u32 = select(far + near * (SIDE + 1u), near + far * (SIDE + 1u), along);
+    let place_step: u32 = select({{ ACROSS }}u, {{ ACROSS * (SIDE + 1) }}u, along);
     {%- for q in range(SIDE // ACROSS) %}
-    var x_{{ q }} = real();
+    var x_{{ q }}: real = real(0);
     {%- endfor %}
     if (second) {
         {%- for q in range(SIDE // ACROSS) %}
@@ -45,13 +45,13 @@ fn pad(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index)
     square[place + {{ q }}u * place_step] = x_{{ q }};
     {%- endfor %}
     workgroupBarrier();
-    for (var e = t; e < {{ SIDE * LINE }}u; e += ITEMS) {
-        let l = e % {{ LINE }}u * {{ V }}u;
-        let p = e / {{ LINE }}u;
+    for (var e: u32 = t; e < {{ SIDE * LINE }}u; e += ITEMS) {
+        let l: u32 = e % {{ LINE }}u * {{ V }}u;
+        let p: u32 = e / {{ LINE }}u;
         if (l0 + l < dst_ld && p0 + p < args.k_pad) {
-            let here = l + p * (SIDE + 1u);
-            {{ dst }}[(dst_at + l0 + l + (p0 + p) * dst_ld) / {{ V }}u] = vec(
-                {%- for q in range(V) %}square[here + {{ q }}u], {% endfor -%}
+            let here: u32 = l + p * (SIDE + 1u);
+            {{ dst }}[(dst_at + l0 + l + (p0 + p) * dst_ld) / {{ V }}u] = {{ VEC }}(
+                {%- for q in range(V) %}square[here + {{ q }}u]{{ ", " if not loop.last }}{% endfor -%}
             );
         }
     }

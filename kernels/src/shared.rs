@@ -1,0 +1,6 @@
+//! The kernel texts that are written once for both languages.
+
+/// The product of matrices in whole vectors.
+pub const GEMM_VECTOR: &str = include_str!("shared/gemm_vector.wgsl");
+/// The copy of lines into whole vectors.
+pub const PAD: &str = include_str!("shared/pad.wgsl");

@@ -1,0 +1,39 @@
+//! Renders the templates of kernel texts.
+
+use minijinja::{Environment, UndefinedBehavior, Value};
+
+use crate::choices::Dialect;
+use crate::program::Program;
+
+/// Renders a template with the parameters of a program and the names of a kernel's operands in the text.
+///
+/// Templates for both languages use these names, which differ between the languages: `VEC` is the prefix that makes a vector of
+/// its elements, `part(q)` selects element `q` of a vector, and `set_part(array, index, q)` names element `q` of a vector in
+/// workgroup memory, where `q` may vary at run time.
+pub(crate) fn render<'a>(
+    template: &str,
+    program: &Program,
+    kernel: &str,
+    operands: impl Iterator<Item = (&'a str, &'a str)>,
+    dialect: Dialect,
+) -> String {
+    let operands = operands.map(|(name, in_text)| (name, Value::from(in_text)));
+    let (_, parameters) = program.heading();
+    let parameters = parameters.into_iter().map(|(key, value)| (key, Value::from(value)));
+    let vec = match dialect {
+        Dialect::Wgsl => "vec",
+        Dialect::OpenClC => "(vec)",
+    };
+    let context: Value = operands.chain(parameters).chain([("kernel", Value::from(kernel)), ("VEC", Value::from(vec))]).collect();
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_function("xor", |x: usize, y: usize| x ^ y);
+    // returns x / 2, x / 4, ..., 1 for a power of two x
+    environment.add_function("halves", |x: usize| (0..x.ilog2()).rev().map(|power| 1 << power).collect::<Vec<usize>>());
+    environment.add_function("part", |q: usize| [".x", ".y", ".z", ".w"][q]);
+    environment.add_function("set_part", move |array: &str, index: &str, q: &str| match dialect {
+        Dialect::Wgsl => format!("{array}[{index}][{q}]"),
+        Dialect::OpenClC => format!("((__local real *)&{array}[{index}])[{q}]"),
+    });
+    environment.render_str(template, context).expect("the templates of this crate are tested")
+}

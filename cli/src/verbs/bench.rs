@@ -66,10 +66,10 @@ enum Startup {
 }
 
 const HELP: &str = "\
-Each size runs once to warm up, then R times; the result is the median time. The results of the first
-and the last run are checked (docs/numerics.md).
-With --peer, Lapidary and the peer library run in turn. Each call waits until all threads are idle.
-The ratio is the peer's median time divided by Lapidary's: above 1, Lapidary is faster.
+Each size runs once to warm up, then R times; the result is the median time. The results of the
+first and the last run are checked (docs/numerics.md). With --peer, Lapidary and the peer library
+run in turn. Each call waits until all threads are idle. The ratio is the peer's median time
+divided by Lapidary's: above 1, Lapidary is faster.
 
 Examples:
   lapidary bench gemm --n 512,1024,2048 --reps 9 --plot gemm.svg --json gemm.json

@@ -26,7 +26,7 @@ pub struct Args {
     /// blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix=S]
     #[arg(long, value_name = "blas:PATH", conflicts_with_all = ["device", "memory_limit"])]
     subject: Option<String>,
-    /// Test every property with few cases (the default). The test takes about a minute on an OpenCL or wgpu driver for the CPU
+    /// Test every property with few cases (the default). It takes some seconds to a minute on an OpenCL or wgpu driver for the CPU
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// Test more cases, and sizes larger than the tiles of a graphics card
@@ -72,8 +72,8 @@ const LISTS_NOTHING: &[&str] =
 
 const HELP: &str = "\
 Each trial tests one property in one precision, such as f64::gemm::nan_propagates. The seed alone
-determines the cases of a run. The exit status is 1 if a trial fails that is not known to fail, and 2
-if no trial applies (docs/conformance.md).
+determines the cases of a run. The exit status is 1 if a trial fails that is not known to fail,
+and 2 if no trial applies (docs/conformance.md).
 
 Examples:
   lapidary conformance --device opencl:0 --json opencl.json --report opencl.html

@@ -35,10 +35,10 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-The matrix is uniform in [-0.5, 0.5), in double precision. The residual is HPL's,
-‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), and must be below 16; otherwise the exit status is 1.
-The speed counts 2/3·n³ + 3/2·n² operations. The first run on a device is slower, because it compiles
-kernels and measures speeds, which later runs reuse. Run twice, and take the second result.
+The matrix is uniform in [-0.5, 0.5), in double precision. The residual is HPL's, ‖A·x − b‖∞ /
+(ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), and must be below 16; otherwise the exit status is 1. The speed counts
+2/3·n³ + 3/2·n² operations. The first run on a device is slower, because it compiles kernels and
+measures speeds, which later runs reuse. Run twice, and take the second result.
 
 Examples:
   lapidary hpl --n 8000 --json hpl.json

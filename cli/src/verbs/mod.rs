@@ -25,7 +25,8 @@ pub struct Cli {
 }
 
 const STATUS: &str = "\
-Exit status: 0 success, 1 a check failed or a result could not be written, 2 wrong usage or input, 3 no such device.
+Exit status: 0 success, 1 a check failed or a result could not be written, 2 wrong usage or input,
+3 no such device.
 
 Examples:
   lapidary devices

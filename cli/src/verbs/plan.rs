@@ -52,6 +52,9 @@ pub struct Args {
 }
 
 const HELP: &str = "\
+The cost model counts floating-point operations and transfers, so that row exchanges (laswp) take
+only the latency. Plan getrf and getrs in place of gesv, and one size at a time.
+
 Examples:
   lapidary plan gemm --n 4096 --devices 2 --memory-limit 256M
   lapidary plan getrf --n 2000 --memory-limit 16M --trace lu.json

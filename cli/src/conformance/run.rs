@@ -44,9 +44,15 @@ impl<S> Run<S> {
         let mut worker = Worker::start(self.limit)?;
         let mut report = self.begun(self.opened(&mut worker)?)?;
         let progress = Progress::new(self.selected.len());
-        (0..self.selected.len() - self.pending(&report).len()).for_each(|_| progress.done());
         let Report { subject, mode, seed, .. } = &report;
         progress.println(&format!("{}: {}, {mode} run, seed {seed}", subject.name, subject.device));
+        // a run that continues another run repeats only the failures of the other run
+        for trial in &report.trials {
+            match trial.verdict {
+                Verdict::Failed | Verdict::UnexpectedlyPassed => print(&report, trial, &progress),
+                Verdict::Passed | Verdict::Expected | Verdict::Skipped => progress.done(),
+            }
+        }
         loop {
             let trials = self.pending(&report);
             if trials.is_empty() && !report.grades.is_empty() {
@@ -156,9 +162,14 @@ impl<S> Run<S> {
 
 /// Adds the report of a trial to the report of the run, and prints the lines of the trial.
 fn take(report: &mut Report, trial: TrialReport, progress: &Progress) {
-    verdicts::lines(report, &trial).iter().for_each(|line| progress.println(line));
+    print(report, &trial, progress);
     report.trials.push(trial);
     report.end();
+}
+
+/// Prints the lines of a trial, which this run or the run that this run continues has tried.
+fn print(report: &Report, trial: &TrialReport, progress: &Progress) {
+    verdicts::lines(report, trial).iter().for_each(|line| progress.println(line));
     progress.done();
 }
 

@@ -111,8 +111,10 @@ fn a_trial_in_which_two_runs_are_stopped_has_failed() {
         running.kill().unwrap();
         running.wait().unwrap();
     }
-    outcome(&s.run(&long), 1);
+    let resumed = s.run(&long);
+    outcome(&resumed, 1);
     assert_eq!(s.json("r.json")["trials"][0]["failure"]["check"], "suite: ends");
+    assert!(resumed.stdout.contains("two runs were cut off in this trial"), "{}", resumed.stdout);
 }
 
 #[test]

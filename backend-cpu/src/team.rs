@@ -270,7 +270,7 @@ impl Team {
     /// `body` must not use [barriers](Member::wait_for_all), because some members may never arrive.
     ///
     /// # Panics
-    /// If `body` panicked on a thread. The caller's thread panics only after `body` has ended on all threads.
+    /// If `body` panicked on a thread. The caller's thread panics only after `body` has ended on all threads that started it.
     pub(crate) fn run_in_time(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync)) {
         self.begin(members, body, Joining::InTime);
     }

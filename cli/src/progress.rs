@@ -9,7 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::{note, out};
 
-/// A progress display, which counts the completed steps. Different steps may take different times.
+/// A progress display, which counts the completed steps. The bar shows the share of the steps that are completed, which may differ
+/// from the share of the time that has passed.
 pub struct Progress {
     bar: Option<ProgressBar>,
 }

@@ -185,7 +185,8 @@ const APART: Tasks = &[&[0..1], &[1..2]];
 const FORK: Tasks = &[&[0..2], &[0..1], &[1..2]];
 /// The first and the second task scale one column each; the third task scales both columns.
 const JOIN: Tasks = &[&[0..1], &[1..2], &[0..2]];
-/// One task scales both columns in two tiles: the second tile is loaded while the first tile is scaled.
+/// One task scales the two columns of the matrix as two tiles. A device with threads of its own may load the second tile while it
+/// scales the first tile.
 const PAIR: Tasks = &[&[0..1, 1..2]];
 
 /// Makes a plan with LD and EXEC for each tile of a task, followed by ST for each tile after all kernels of the task are done.

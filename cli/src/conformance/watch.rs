@@ -158,8 +158,8 @@ impl Drop for Worker {
     }
 }
 
-/// Forwards messages to `sender` until a message cannot be parsed. Text outside messages is copied to standard error, since
-/// standard output may receive results.
+/// Forwards messages to `sender` until a message cannot be parsed. Text that the worker process prints between its messages is
+/// copied to the standard error of this process, since the standard output of this process may receive results.
 fn hear(stdout: impl Read, sender: &Sender<Message>) {
     let (mut lines, mut line) = (BufReader::new(stdout), Vec::new());
     while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {

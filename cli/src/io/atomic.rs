@@ -29,8 +29,8 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> std::io::Result<(
     filled.and_then(|()| temporary.persist(path)).map_err(fail)
 }
 
-/// Checks whether [`write()`] can write `path`. The program calls this function before the work, so that the write does not fail
-/// after hours. If `path` is standard output, no other text is printed there after this call.
+/// Checks whether [`write()`] can write `path`. The commands call this function before they compute, so that a `path` that cannot
+/// be written is reported at once, and not after hours of computation. If `path` is standard output, no other text is printed there after this call.
 pub fn check_folder(path: &Path) -> Result<()> {
     if is_stdout(path) {
         report::reserve_stdout();

@@ -125,7 +125,8 @@ pub fn getrs_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Res
 /// Checks that laswp refuses row indices outside the matrix, and more exchanges than the matrix has rows.
 ///
 /// # Errors
-/// The subject accepts the wrong exchanges, returns an error of another kind, or writes to A.
+/// The subject accepts an `ipiv` with an index outside A or with more entries than A has rows, returns an error other than
+/// `InvalidArgument`, or writes to A.
 pub fn laswp_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let wrong: [&[i32]; 3] = [&[0, 4], &[-1], &[0, 1, 2, 3, 0]];
     for ipiv in wrong {

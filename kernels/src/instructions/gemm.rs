@@ -103,7 +103,8 @@ impl<D: Target> Sequence<'_, D> {
     fn packed(&self, params: &PanelParams, k: usize) -> (usize, [usize; 2]) {
         let (mr, nr) = (params.mr(), params.nr);
         let room = self.device.choices().max_scratch_bytes / self.dtype.size();
-        // if scratch memory is short, a block has about as many terms as rows or columns, and consists of whole panels
+        // if scratch memory is short, fewer terms are packed at a time: about as many as rows of A or columns of B, and so few that a
+        // packed panel of `mr` rows or `nr` columns fits, but at least one term
         let short = (room / 2).isqrt().min(room / (2 * mr.max(nr))).max(1);
         let depth = (DEPTH_BYTES / self.dtype.size()).min(k).min(short);
         let lines = |width: usize| PACKED.min((room / depth / 2 / width * width).max(width));

@@ -105,8 +105,7 @@ fn systems_agree<T: Lanes>(team: &Team) {
                     }
                 }
                 assert_eq!(zeros, info);
-                // op(A)·X must equal B within bound 8 of docs/numerics.md, for each column; the growth factor of the factorisation
-                // is below the order of A
+                // op(A)·X must equal B within bound 8 of docs/numerics.md, for each column of B
                 for i in (0..count).filter(|&i| info[i] == 0) {
                     solved(op, &a, &x, &old_b, (n, nrhs, i));
                 }

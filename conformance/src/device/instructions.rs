@@ -91,7 +91,7 @@ fn products_beyond<T: Scalar>(trial: &Trial<'_, dyn Device>, least: usize) -> Re
 /// Number of elements of the longest vector: a multiple of the length of every vector.
 const VECTOR: usize = 16;
 
-/// Tests products with all operations, on matrices whose extents, positions and leading dimensions are multiples of [`VECTOR`]
+/// Tests products with all operations, on matrices whose extents, positions and leading dimensions are multiples of `VECTOR`
 /// (bound 1).
 ///
 /// # Errors

@@ -1,10 +1,10 @@
 //! The kernels of one device, and the queues that run them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::iter::successors;
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, ProgramCache, Result};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Limits, ProgramCache, Result};
 use lapidary_kernels::{
     Call, Choices, Dialect, Products, Program, Purpose, Scratch, StripParams, Target, TileParams, instructions,
 };
@@ -46,6 +46,8 @@ struct VerifiedChoices {
     trsm_group_size: [bool; 2],
     laswp_group_size: [bool; 2],
     strips: HashSet<(DType, StripParams)>,
+    /// Whether the device can run programs for which there are substitutes.
+    runs: HashMap<Program, bool>,
 }
 
 impl Kernels {
@@ -148,12 +150,15 @@ impl Kernels {
         };
         let at = usize::from(dtype == DType::F64);
         let Kernels { programs, context, found, choices, verified, .. } = self;
-        if multiplies && !verified.products[at] {
-            let next = |products: Products| products.simpler(dtype, &found.facts.limits);
-            choices.products[at] = first_that_works(choices.product(dtype), next, |products| {
-                let (program, kernel) = products.plain(dtype);
+        if let (true, false, Some(first)) = (multiplies, verified.products[at], choices.product(dtype).tile()) {
+            // each tile needs less local memory than the tile that was tried before it
+            let less = |tile: TileParams| Limits { local_memory: tile.local_bytes(dtype).saturating_sub(1), ..found.facts.limits };
+            let next = |tile| TileParams::choose(dtype, &less(tile)).ok();
+            let tile = first_that_works(first, next, |tile| {
+                let (program, kernel) = Products::Tile(tile).plain(dtype);
                 programs.try_kernel(context, found, &program, kernel)
             })?;
+            choices.products[at] = choices.product(dtype).with_tile(tile);
             verified.products[at] = true;
         }
         if let (true, Some(large)) = (multiplies && choices.units > 1, choices.product(dtype).tile()) {
@@ -279,6 +284,19 @@ impl Target for Kernels {
         &self.choices
     }
 
+    fn can_run(&mut self, program: &Program, kernel: &'static str) -> Result<bool> {
+        if let Some(&runs) = self.verified.runs.get(program) {
+            return Ok(runs);
+        }
+        let runs = match self.programs.try_kernel(&self.context, &self.found, program, kernel) {
+            Ok(()) => true,
+            Err(error) if matches!(error.kind(), ErrorKind::DeviceFailed | ErrorKind::Unsupported) => false,
+            Err(error) => return Err(error),
+        };
+        self.verified.runs.insert(*program, runs);
+        Ok(runs)
+    }
+
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         let queue = &self.lanes[self.current].queue;
@@ -340,18 +358,24 @@ mod tests {
         );
     }
 
-    /// Compiles every variant of the kernels for products by vector loads, so that no product silently uses tiles instead.
+    /// Compiles every variant of the kernels for products by vector loads that devices choose or tests run. A variant that does not
+    /// compile would silently give way to tiles.
     #[test]
     fn products_by_vectors_compile() {
         let Some((found, context)) = crate::program::tests::device() else { return };
         let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
-        let params = VectorParams { mwg: 32, nwg: 32, kwg: 4, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
-        let mut compiles = |program: Program, kernel| programs.try_kernel(&context, &found, &program, kernel).unwrap();
+        let small = VectorParams { mwg: 32, nwg: 32, kwg: 4, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+        let mut compiles = |program: Program| {
+            let _ = programs.program(&context, &found, &program).unwrap();
+        };
         for dtype in [DType::F32, DType::F64].into_iter().filter(|&dtype| found.facts.computes(dtype)) {
-            for (trans_b, vec_c) in [(false, false), (false, true), (true, false), (true, true)] {
-                compiles(Program::GemmVector { dtype, params, trans_b, vec_c }, "gemm_vector");
+            let ahead = VectorParams { zigzag: false, ahead: true, ..small };
+            for params in [VectorParams::wide(dtype), VectorParams::narrow(dtype), small, ahead] {
+                for (trans_b, vec_c) in [(false, false), (false, true), (true, false), (true, true)] {
+                    compiles(Program::GemmVector { dtype, params, trans_b, vec_c });
+                }
             }
-            compiles(Program::Pad { dtype, items: 64 }, "pad");
+            compiles(Program::Pad { dtype, items: 256 });
         }
     }
 }

@@ -130,6 +130,15 @@ pub trait Target {
     /// Returns the kernels that were chosen for the device.
     fn choices(&self) -> &Choices;
 
+    /// Whether the device can run a kernel. A device that compiles a program when the program is first used tries to compile it.
+    /// Instructions ask before they launch a kernel for which there is a substitute.
+    ///
+    /// # Errors
+    /// The device failed in another way than by refusing the program.
+    fn can_run(&mut self, _program: &Program, _kernel: &'static str) -> lapidary_core::Result<bool> {
+        Ok(true)
+    }
+
     /// Enqueues one kernel call.
     ///
     /// # Safety

@@ -262,20 +262,13 @@ impl Products {
         }
     }
 
-    /// Returns the next products to try if a device cannot compile these: without the wide tile, without vectors, and then
-    /// with tiles that need less local memory. `None` if nothing is left to try.
+    /// Returns these products with another kernel with tiles in local memory, for devices that cannot compile the first one.
     #[must_use]
-    pub fn simpler(&self, dtype: DType, limits: &Limits) -> Option<Products> {
-        match *self {
-            Products::Vector(params @ VectorProducts { wide: Some(_), .. }) => {
-                Some(Products::Vector(VectorProducts { wide: None, ..params }))
-            }
-            Products::Vector(VectorProducts { tile, .. }) => Some(Products::Tile(tile)),
-            Products::Tile(tile) => {
-                let less = Limits { local_memory: tile.local_bytes(dtype).saturating_sub(1), ..*limits };
-                TileParams::choose(dtype, &less).ok().map(Products::Tile)
-            }
-            Products::Panel(_) => None,
+    pub fn with_tile(self, tile: TileParams) -> Products {
+        match self {
+            Products::Tile(_) => Products::Tile(tile),
+            Products::Vector(params) => Products::Vector(VectorProducts { tile, ..params }),
+            Products::Panel(params) => Products::Panel(params),
         }
     }
 

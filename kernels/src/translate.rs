@@ -6,11 +6,13 @@
 
 use std::fmt::Write;
 
+use lapidary_core::DType;
+
 use crate::program::Program;
 use crate::signature::{Takes, signature};
 
-/// Definitions of the names of WGSL that the texts use. Extents and positions have 64 bits, because a matrix may have more than
-/// 2^31 elements.
+/// Definitions of the names of WGSL that the texts use. Positions and leading dimensions (`size`) have 64 bits, because a matrix may have
+/// more than 2^31 elements.
 const PRELUDE: &str = "\
 typedef uint u32;
 typedef ulong size;
@@ -22,12 +24,18 @@ typedef ulong size;
 #define workgroupBarrier() barrier(CLK_LOCAL_MEM_FENCE)
 ";
 
+/// `fma` for `float`, which OpenCL does not require to be fast.
+const SINGLE_FMA: &str = "#ifndef FP_FAST_FMAF\n#define fma(x, y, z) ((x) * (y) + (z))\n#endif\n";
+
 /// Translates the text of a kernel of `program`, without the declarations of its operands, which this function writes.
 pub(crate) fn to_opencl(program: &Program, kernel: &str, text: &str) -> String {
     let signature = signature(kernel);
     let operands: Vec<String> = signature.iter().filter_map(|&(name, takes)| operand(program, name, takes)).collect();
     let values: Vec<(&str, &str)> = signature.iter().filter_map(|&(name, takes)| Some((value_type(takes)?, name))).collect();
     let mut out = PRELUDE.to_owned();
+    if program.dtype() == DType::F32 {
+        out += SINGLE_FMA;
+    }
     let fields = values.iter().map(|(of, name)| format!("{of} {name};")).collect::<Vec<_>>().join(" ");
     let _ = writeln!(out, "struct Args {{ {fields} }};\n");
 
@@ -67,6 +75,10 @@ pub(crate) fn to_opencl(program: &Program, kernel: &str, text: &str) -> String {
             out.push('\n');
         }
     }
+    debug_assert!(
+        out.lines().all(|line| !["let ", "var ", "fn ", "->"].iter().any(|word| line.trim_start().starts_with(word))),
+        "{kernel} has a statement that is not translated:\n{out}"
+    );
     out
 }
 
@@ -131,8 +143,13 @@ fn declarations(line: &str) -> String {
             continue;
         };
         let constant = if word == "let " { "const " } else { "" };
-        out += &format!("{}{constant}{} {name}", &rest[..at], &of[..length]);
+        let of_type = &of[..length];
+        out += &format!("{}{constant}{of_type} {name}", &rest[..at]);
         rest = &of[length..];
+        if rest.starts_with(';') {
+            // WGSL initialises such a variable with zero
+            out += &format!(" = ({of_type})(0)");
+        }
     }
     out + rest
 }
@@ -144,7 +161,7 @@ mod tests {
     #[test]
     fn declarations_name_the_type_first() {
         assert_eq!(declarations("    let x: u32 = y * 2u; // let it be"), "    const u32 x = y * 2u; // let it be");
-        assert_eq!(declarations("var sum: vec;"), "vec sum;");
+        assert_eq!(declarations("var sum: vec;"), "vec sum = (vec)(0);");
         assert_eq!(
             declarations("for (var e: u32 = t; e < 8u; e += 2u) { let l: size = e; }"),
             "for (u32 e = t; e < 8u; e += 2u) { const size l = e; }"

@@ -68,25 +68,3 @@ fn a_device_without_local_memory_goes_without_barriers() {
         assert_eq!(Choices::choose(&gpu, dialect), Choices::choose(&device(DeviceKind::Cpu, 256, 0), dialect));
     }
 }
-
-#[test]
-fn products_that_a_device_cannot_compile_become_simpler_to_the_smallest_tile() {
-    let limits = device(DeviceKind::Gpu, 1024, 48).limits;
-    let first = Choices::choose(&device(DeviceKind::Gpu, 1024, 48), Dialect::OpenClC).product(DType::F64);
-    let all: Vec<Products> = std::iter::successors(Some(first), |products| products.simpler(DType::F64, &limits)).collect();
-    let kinds = all.iter().map(|products| match products {
-        Products::Vector(VectorProducts { wide, .. }) => {
-            if wide.is_some() {
-                "wide"
-            } else {
-                "narrow"
-            }
-        }
-        Products::Tile(_) => "tile",
-        Products::Panel(_) => "panel",
-    });
-    assert_eq!(kinds.collect::<Vec<_>>(), ["wide", "narrow", "tile", "tile", "tile", "tile"]);
-    let bytes: Vec<usize> = all.iter().skip(2).filter_map(Products::tile).map(|tile| tile.local_bytes(DType::F64)).collect();
-    assert!(bytes.is_sorted_by(|more, less| more > less), "{bytes:?}");
-    assert_eq!(Products::Panel(PanelParams { mv: 1, vw: 2, nr: 1, group: 1 }).simpler(DType::F64, &limits), None);
-}

@@ -7,7 +7,7 @@ use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Identity, Instruction,
 use super::enqueue;
 use crate::call::{Call, Target, View};
 use crate::choices::{Choices, Dialect};
-use crate::program::{STRIPS, STRIPS_THAT_WAIT};
+use crate::program::{Program, STRIPS, STRIPS_THAT_WAIT};
 use crate::scratch::Purpose;
 
 /// Runs no kernel, but records the names and the numbers of work-items of kernels, and the requested scratch memory.
@@ -16,6 +16,8 @@ struct Recorder {
     choices: Choices,
     launched: Vec<(&'static str, usize)>,
     scratch: Vec<(Purpose, usize)>,
+    /// Whether the device refuses all kernels for which there are substitutes.
+    refuses: bool,
 }
 
 impl Target for Recorder {
@@ -27,6 +29,10 @@ impl Target for Recorder {
 
     fn choices(&self) -> &Choices {
         &self.choices
+    }
+
+    fn can_run(&mut self, _program: &Program, _kernel: &'static str) -> Result<bool> {
+        Ok(!self.refuses)
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
@@ -55,7 +61,11 @@ fn view(rows: usize, cols: usize) -> View<'static, ()> {
 }
 
 fn record(choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
-    let mut recorder = Recorder { facts: device(DeviceKind::Gpu), choices, launched: Vec::new(), scratch: Vec::new() };
+    record_on(false, choices, dtype, instruction)
+}
+
+fn record_on(refuses: bool, choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
+    let mut recorder = Recorder { facts: device(DeviceKind::Gpu), choices, launched: Vec::new(), scratch: Vec::new(), refuses };
     // SAFETY: the recorder runs no kernel.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
@@ -172,4 +182,16 @@ fn products_with_fewer_vector_tiles_than_multiprocessors_use_smaller_tiles() {
     };
     assert_eq!([512, 1024].map(|n| kernel(132, n)), ["gemm_tile", "gemm_vector"]);
     assert_eq!([512, 1024].map(|n| kernel(1, n)), ["gemm_vector"; 2]);
+}
+
+#[test]
+fn a_device_that_refuses_the_kernels_with_vectors_computes_products_by_tiles() {
+    let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(DType::F32, number));
+    // products with operands in place, and with operands that must be copied first
+    for n in [1024, 1023] {
+        let a = view(n, n);
+        let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b: a, beta, c: a };
+        let last = |refuses| record_on(refuses, chosen(DeviceKind::Gpu), DType::F32, &product).launched.last().unwrap().0;
+        assert_eq!([false, true].map(last), ["gemm_vector", "gemm_tile"], "order {n}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Products of operands that are stored in whole vectors, or that are copied to whole vectors first.
 
-use lapidary_core::{DType, Feature, Op, Result};
+use lapidary_core::{DType, ErrorKind, Feature, Op, Result};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
@@ -66,28 +66,64 @@ fn terms<B>((op, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> Fac
 
 impl<D: Target> Sequence<'_, D> {
     pub(super) unsafe fn vectors(&mut self, products: &VectorProducts, product: Product<'_, D::Buffer>) -> Result<()> {
-        let Product { k, a, b, c, .. } = product;
+        let Product { k, c, .. } = product;
         let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
         // the last tile along the columns begins so early that the tile ends with C, which requires that C has at least `nwg`
         // columns
         let suits = |params: &VectorParams| tiles(params) >= MANY && c.cols >= params.nwg;
-        let params = products.wide.filter(suits).unwrap_or(products.narrow);
-        let depth = self.depth(&params, &product);
         // fewer tiles than multiprocessors: the smaller tiles of the kernel without vectors occupy more multiprocessors
         let few = tiles(&products.narrow) < self.device.choices().units;
-        let beyond = few || c.cols < params.nwg || c.cols > params.nwg.saturating_mul(self.device.facts().limits.groups);
-        if beyond || depth == 0 {
+        let groups = self.device.facts().limits.groups;
+        for params in products.wide.filter(suits).into_iter().chain([products.narrow]) {
+            let depth = self.depth(&params, &product);
+            let beyond = few || c.cols < params.nwg || c.cols > params.nwg.saturating_mul(groups);
+            if beyond || depth == 0 || !self.can_run_slabs(&params, product, depth)? {
+                continue;
+            }
+            let mut slabs = (0..k).step_by(depth);
             // SAFETY: the caller upholds the contract of this module.
-            return unsafe { self.tile(&products.tile, product) };
+            let done =
+                slabs.try_for_each(|p| unsafe { self.slab(&params, self.slab_of(product, p, depth)) }.map_err(|error| (p, error)));
+            match done {
+                // the first slab allocates scratch memory before it writes, so that C is unchanged
+                Err((0, error)) if error.kind() == ErrorKind::OutOfMemory => break,
+                done => return done.map_err(|(_, error)| error),
+            }
         }
-        for p in (0..k).step_by(depth) {
-            let k = depth.min(k - p);
-            let beta = if p == 0 { product.beta } else { self.value(1.0) };
-            let slab = Product { k, a: terms(a, true, p, k), b: terms(b, false, p, k), beta, ..product };
-            // SAFETY: the caller upholds the contract of this module.
-            unsafe { self.slab(&params, slab)? };
+        // SAFETY: the caller upholds the contract of this module.
+        unsafe { self.tile(&products.tile, product) }
+    }
+
+    /// Returns the part of a product with the terms `p..p + depth`, or fewer at the end. The parts after the first one add to C.
+    fn slab_of<'b>(&self, product: Product<'b, D::Buffer>, p: usize, depth: usize) -> Product<'b, D::Buffer> {
+        let k = depth.min(product.k - p);
+        let beta = if p == 0 { product.beta } else { self.value(1.0) };
+        Product { k, a: terms(product.a, true, p, k), b: terms(product.b, false, p, k), beta, ..product }
+    }
+
+    /// Whether the device can run the kernels of all slabs of a product. All slabs except the last one use the same kernels.
+    fn can_run_slabs(&mut self, params: &VectorParams, product: Product<'_, D::Buffer>, depth: usize) -> Result<bool> {
+        for p in [0, (product.k - 1) / depth * depth] {
+            let slab = self.slab_of(product, p, depth);
+            let (m_pad, n_pad) = self.moves(params, &slab);
+            if m_pad + n_pad > 0 && !self.device.can_run(&self.pad_program(), "pad")? {
+                return Ok(false);
+            }
+            let trans_b = n_pad > 0 || slab.b.0.is_trans();
+            if !self.device.can_run(&self.vector_program(params, trans_b, &slab.c), "gemm_vector")? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    fn vector_program(&self, params: &VectorParams, trans_b: bool, c: &View<'_, D::Buffer>) -> Program {
+        let vec_c = is_in_vectors(c, VectorParams::vector(self.dtype));
+        Program::GemmVector { dtype: self.dtype, params: *params, trans_b, vec_c }
+    }
+
+    fn pad_program(&self) -> Program {
+        Program::Pad { dtype: self.dtype, items: 1 << MOVERS.min(self.device.facts().limits.work_group).ilog2() }
     }
 
     /// Returns how many terms are multiplied at a time: all terms if no operand must be copied, otherwise as many whole slices as
@@ -144,8 +180,7 @@ impl<D: Target> Sequence<'_, D> {
             }
             let a = if moves_a { (Op::NoTrans, a_place) } else { a };
             let b = if moves_b { (Op::Trans, b_place) } else { b };
-            let (trans_b, vec_c) = (b.0.is_trans(), is_in_vectors(&c, VectorParams::vector(self.dtype)));
-            let program = Program::GemmVector { dtype: self.dtype, params: *params, trans_b, vec_c };
+            let program = self.vector_program(params, b.0.is_trans(), &c);
             self.tiles(program, "gemm_vector", [params.mwg, params.nwg], Product { k: k_pad, a, b, ..product })
         }
     }
@@ -157,7 +192,7 @@ impl<D: Target> Sequence<'_, D> {
         first: CopiedLines<'_, D::Buffer>,
         second: Option<CopiedLines<'_, D::Buffer>>,
     ) -> Result<()> {
-        let program = Program::Pad { dtype: self.dtype, items: 1 << MOVERS.min(self.device.facts().limits.work_group).ilog2() };
+        let program = self.pad_program();
         let k_pad = first.to.cols;
         let squares = [first.to.ld.max(second.map_or(0, |second| second.to.ld)), k_pad].map(|side| side.div_ceil(SIDE));
         let global = [squares[0] * program.local()[0], squares[1] * if second.is_some() { 2 } else { 1 }];

@@ -18,7 +18,7 @@ fn pad(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index)
     let by_line: size = select(args.a_by_line, args.b_by_line, second);
     let by_k: size = select(args.a_by_k, args.b_by_k, second);
     let dst_at: size = select(args.a_dst, args.b_dst, second);
-    let dst_ld: u32 = select(args.a_ld, args.b_ld, second);
+    let dst_ld: size = select(args.a_ld, args.b_ld, second);
     // `near` counts elements in the direction in which the source is contiguous, and `far` counts in the other direction
     let along: bool = by_line == 1u;
     let near: u32 = t % SIDE;

@@ -98,7 +98,8 @@ const VECTOR: usize = 16;
 /// A result is wrong.
 pub fn products_in_vectors<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
-    let n = 9 * VECTOR;
+    // more than a tile of the tests, and few enough elements for an interpreter of OpenCL
+    let n = 3 * VECTOR;
     for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
         let [a, b, c] = std::array::from_fn(|_| on.uniform::<T>(n, n));
         let (alpha, beta) = (Value::new(T::DTYPE, 0.5), Value::new(T::DTYPE, -2.0));

@@ -127,15 +127,15 @@ impl Device for CpuDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the caller guarantees that the buffer can hold the rectangle, and that no other code accesses the two until the
-        // method returns.
+        // SAFETY: the caller guarantees that the buffer can hold the rectangle, and that no other code accesses the buffer or the
+        // rectangle until the method returns.
         unsafe { transfer(&self.team, from, to.get(), Direction::Write) }
         Ok(())
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the caller guarantees that the buffer can hold the rectangle, and that no other code accesses the two until the
-        // method returns.
+        // SAFETY: the caller guarantees that the buffer can hold the rectangle, and that no other code accesses the buffer or the
+        // rectangle until the method returns.
         unsafe { transfer(&self.team, to, from.get(), Direction::Read) }
         Ok(())
     }

@@ -6,7 +6,7 @@ use lapidary_core::{Error, ErrorKind, PinnedMemory, Result, Scalar};
 
 use crate::machine::Machine;
 
-/// Host memory for matrices of one element type, filled with zeros.
+/// Host memory for elements of type `T`, which [`Machine::alloc_host`] allocates and fills with zeros.
 ///
 /// The driver of the first OpenCL device that supports pinned memory pins the memory of a `HostVec`. Transfers between pinned
 /// memory and devices in the same OpenCL context need no intermediate copy. The CPU, wgpu devices and devices in other OpenCL

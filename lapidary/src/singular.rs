@@ -21,8 +21,8 @@ impl Machine {
         }
     }
 
-    /// Copies a row of a matrix on a device to host memory. The copy is a product of the 1×1 matrix `one` and the row, so that
-    /// only this row is transferred.
+    /// Copies a row of a matrix on a device to host memory. The device computes the product of the 1×1 matrix `one` and the row, and
+    /// transfers only this product.
     fn fetch<T: Scalar>(&self, operation: &'static str, row: MatRef<'_, T>) -> Result<Vec<T>> {
         let (one, n) = ([T::ONE], row.cols());
         let mut fetched = vec![T::ZERO; n];

@@ -47,7 +47,8 @@ impl<T: Scalar> Gemv<'_, T> {
     #[inline(always)]
     unsafe fn columns<V: Simd<Elem = T>>(&self, row: usize, m: usize) {
         let mut sums = [T::ZERO; ROWS];
-        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A and y; the last, partial vector is masked.
+        // SAFETY: the caller guarantees the contract of tiles for A and y. The rows `row..row + m` lie in A and y, because the
+        // caller passes a part of `0..self.m`, and `add` masks the last, partial vector of a column.
         unsafe {
             let mut c = 0;
             while c < self.x.len() {
@@ -81,7 +82,8 @@ impl<T: Scalar> Gemv<'_, T> {
     unsafe fn add<V: Simd<Elem = T>, const N: usize>(&self, row: usize, m: usize, c: usize, sums: &mut [T; ROWS]) {
         let columns: [*const T; N] = std::array::from_fn(|t| self.a.at(row, c + t).ptr);
         let y = sums.as_mut_ptr();
-        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A and y; the last, partial vector is masked.
+        // SAFETY: the caller guarantees the contract of tiles for A. The rows `row..row + m` of the `N` columns lie in A, `sums` has
+        // room for `m` elements, and the last, partial vector of a column is masked.
         unsafe {
             let factors: [V; N] = std::array::from_fn(|t| V::splat(self.x[c + t]));
             let whole = m / V::LANES * V::LANES;
@@ -107,7 +109,7 @@ impl<T: Scalar> Gemv<'_, T> {
     #[inline(always)]
     unsafe fn rows<V: Simd<Elem = T>>(&self) {
         let mut i = 0;
-        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A and y.
+        // SAFETY: the caller guarantees the contract of tiles for A and y. The loop passes only rows below `self.m` to `dot`.
         unsafe {
             while i < self.m {
                 if self.m - i >= TOGETHER {
@@ -125,7 +127,8 @@ impl<T: Scalar> Gemv<'_, T> {
     unsafe fn dot<V: Simd<Elem = T>, const N: usize>(&self, i: usize) {
         let rows: [*const T; N] = std::array::from_fn(|t| self.a.at(i + t, 0).ptr);
         let (k, x) = (self.x.len(), self.x.as_ptr());
-        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A; the last, partial vector of each row is masked.
+        // SAFETY: the caller guarantees the contract of tiles for A and y. The rows `i..i + N` lie in A, and the last, partial vector
+        // of each row is masked.
         unsafe {
             let mut sums = [V::splat(T::ZERO); N];
             let whole = k / V::LANES * V::LANES;

@@ -191,7 +191,7 @@ impl<T: Scalar, const J: usize> Kernel<T> for Pass<T, J> {
         let (mut best, mut largest) = (self.rows.start, None);
         for start in self.rows.clone().step_by(CHUNK) {
             let end = (start + CHUNK).min(self.rows.end);
-            // SAFETY: the caller guarantees the contract of tiles; the rows lie in A.
+            // SAFETY: the caller guarantees the contract of tiles for A, in which the rows `self.rows` lie.
             let here = unsafe { self.chunk::<V>(start, end) };
             if largest.is_none_or(|largest| here > largest) {
                 (best, largest) = (start, Some(here));
@@ -205,7 +205,8 @@ impl<T: Scalar, const J: usize> Pass<T, J> {
     /// Applies the pass to rows `start .. end`, and returns the largest magnitude of column `J` in these rows.
     #[inline(always)]
     unsafe fn chunk<V: Simd<Elem = T>>(&self, start: usize, end: usize) -> T::Real {
-        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A; the last, partial vector is masked.
+        // SAFETY: the caller guarantees the contract of tiles for A, in which the rows `start..end` lie; the last, partial vector of
+        // rows is masked.
         unsafe {
             let mut most = V::splat(-T::ONE);
             let whole = start + (end - start) / V::LANES * V::LANES;
@@ -225,7 +226,8 @@ impl<T: Scalar, const J: usize> Pass<T, J> {
     /// Applies the pass to one vector of rows from row `i` on. Returns the elements of column `J`.
     #[inline(always)]
     unsafe fn rows<V: Simd<Elem = T>>(&self, i: usize, load: impl Fn(*mut T) -> V, store: impl Fn(V, *mut T)) -> V {
-        // SAFETY: the caller guarantees the contract of tiles; the rows lie in A.
+        // SAFETY: the caller guarantees the contract of tiles for A, and that `load` and `store` access only rows of A that begin with
+        // row `i`.
         unsafe {
             let mut x = load(self.a.at(i, J));
             for t in 0..J {

@@ -14,8 +14,8 @@ const COLORS: [RGBColor; 6] = [
     RGBColor(180, 150, 0),
 ];
 
-/// The text of an SVG file with one bar for each event. The rows of the picture have the order of `rows`, and a bar has the colour
-/// of its queue.
+/// Draws a timeline and returns it as the text of an SVG file. `rows` holds the label and the kind of each row, from top to bottom.
+/// `bars` holds the events, each with the index of its row. Rows of the same kind have the same colour.
 pub fn svg(title: &str, rows: &[(String, String)], bars: &[(usize, Event)]) -> Result<String> {
     let mut text = String::new();
     draw(&mut text, title, rows, bars).map_err(|e| Failure::check(format!("cannot draw: {e}")))?;

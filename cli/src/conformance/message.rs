@@ -78,12 +78,12 @@ fn end() -> ! {
     std::process::abort()
 }
 
-/// Receives the job of the worker process from standard input.
+/// In the worker process, receives the [`Job`] that the watching process writes to the standard input of the worker process.
 pub struct JobReceiver(Receiver<String>);
 
 impl JobReceiver {
-    /// Starts a thread that reads standard input. If standard input closes, the watching process has ended, and the thread ends
-    /// this process, which a hanging call would otherwise keep alive.
+    /// Starts a thread that reads the standard input of the worker process. If standard input closes, the watching process has
+    /// ended, and the thread ends the worker process. Without this thread, a call that hangs would keep the worker process alive.
     pub fn listen() -> Self {
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
@@ -97,7 +97,7 @@ impl JobReceiver {
         JobReceiver(receiver)
     }
 
-    /// Waits until the watching process has sent the job.
+    /// Waits until the watching process has sent the [`Job`], and returns the `Job`.
     pub fn job(&self) -> Result<Job> {
         let text = self.0.recv().unwrap_or_default();
         serde_json::from_str(&text).map_err(|error| Failure::usage(format!("standard input holds no trials to run: {error}")))

@@ -60,7 +60,7 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
     #pragma unroll
     for (uint q = 0; q < HELD; ++q) x[q] = i < m && J(q) < n ? AT(a, i, J(q)) : 0;
 
-    // barriers stand outside of conditions, because some compilers for CPUs do not accept barriers inside conditions
+    // no barrier stands inside an `if`, because some OpenCL compilers for CPUs cannot compile a barrier inside an `if`
     magnitude[t] = -1;
     place[t] = 0;
     if (s > 0) {

@@ -72,8 +72,8 @@ void largest(__local const real *magnitude, __local const uint *row, const uint 
 //
 // While a strip is factored, the registers of finished rows and of rows beyond the panel hold zero. Finished rows and rows beyond
 // the panel are never chosen as pivot row, because zero is not larger than any magnitude on the diagonal. During the elimination,
-// finished rows are computed like other rows, but not stored. Barriers stand outside of conditions, because some compilers for
-// CPUs do not accept barriers inside conditions.
+// finished rows are computed like other rows, but not stored. No barrier stands inside an `if`, because some OpenCL
+// compilers for CPUs cannot compile a barrier inside an `if`.
 #define I(r) ((begin + t + (r) * ITEMS) % HEIGHT)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))

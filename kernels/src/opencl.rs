@@ -29,8 +29,11 @@ pub fn source(program: &Program) -> Source {
     let _ = match body {
         Body::OpenCl(_) => writeln!(text, "#define real {real}\n#define MIN_POSITIVE {least}"),
         // a type, since `real(x)` is a macro of the shared texts
-        Body::Shared { .. } => writeln!(text, "typedef {real} real;\ntypedef {real}{} vec;", program.vector().unwrap_or(2)),
+        Body::Shared { .. } => writeln!(text, "typedef {real} real;"),
     };
+    if let (Body::Shared { .. }, Some(elements)) = (&body, program.vector()) {
+        let _ = writeln!(text, "typedef {real}{elements} vec;");
+    }
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "#define {key} {value}");
     }

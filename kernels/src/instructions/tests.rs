@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Identity, Instruction, Limits, Op, Result, Uplo, Value};
+use lapidary_core::{
+    DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Identity, Instruction, Limits, Op, Result, Uplo, Value,
+};
 
 use super::enqueue;
 use crate::call::{Call, Target, View};
@@ -18,6 +20,8 @@ struct Recorder {
     scratch: Vec<(Purpose, usize)>,
     /// Whether the device refuses all kernels for which there are substitutes.
     refuses: bool,
+    /// Whether the device has no memory for scratch memory.
+    is_full: bool,
 }
 
 impl Target for Recorder {
@@ -41,6 +45,9 @@ impl Target for Recorder {
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<()>> {
+        if self.is_full && bytes > 0 {
+            return Err(Error::new(ErrorKind::OutOfMemory, "scratch", "the device is full"));
+        }
         self.scratch.push((purpose, bytes));
         Ok(Arc::new(()))
     }
@@ -61,11 +68,12 @@ fn view(rows: usize, cols: usize) -> View<'static, ()> {
 }
 
 fn record(choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
-    record_on(false, choices, dtype, instruction)
+    record_on([false; 2], choices, dtype, instruction)
 }
 
-fn record_on(refuses: bool, choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
-    let mut recorder = Recorder { facts: device(DeviceKind::Gpu), choices, launched: Vec::new(), scratch: Vec::new(), refuses };
+fn record_on([refuses, is_full]: [bool; 2], choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
+    let (launched, scratch) = (Vec::new(), Vec::new());
+    let mut recorder = Recorder { facts: device(DeviceKind::Gpu), choices, launched, scratch, refuses, is_full };
     // SAFETY: the recorder runs no kernel.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
@@ -185,13 +193,16 @@ fn products_with_fewer_vector_tiles_than_multiprocessors_use_smaller_tiles() {
 }
 
 #[test]
-fn a_device_that_refuses_the_kernels_with_vectors_computes_products_by_tiles() {
+fn products_by_vectors_give_way_to_tiles_if_a_kernel_is_refused_or_memory_is_lacking() {
     let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(DType::F32, number));
-    // products with operands in place, and with operands that must be copied first
-    for n in [1024, 1023] {
+    let kernels = |n: usize, refuses, is_full| -> Vec<&str> {
         let a = view(n, n);
-        let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b: a, beta, c: a };
-        let last = |refuses| record_on(refuses, chosen(DeviceKind::Gpu), DType::F32, &product).launched.last().unwrap().0;
-        assert_eq!([false, true].map(last), ["gemm_vector", "gemm_tile"], "order {n}");
-    }
+        let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::Trans, b: a, beta, c: a };
+        let recorder = record_on([refuses, is_full], chosen(DeviceKind::Gpu), DType::F32, &product);
+        recorder.launched.into_iter().map(|(kernel, _)| kernel).collect()
+    };
+    // operands of order 1024 are used in place; operands of order 1023 are copied first
+    assert_eq!([1024, 1023].map(|n| kernels(n, false, false)), [vec!["gemm_vector"], vec!["pad", "gemm_vector"]]);
+    assert_eq!([1024, 1023].map(|n| kernels(n, true, false)), [vec!["gemm_tile"], vec!["gemm_tile"]]);
+    assert_eq!([1024, 1023].map(|n| kernels(n, false, true)), [vec!["gemm_vector"], vec!["gemm_tile"]]);
 }

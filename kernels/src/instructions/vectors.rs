@@ -1,5 +1,7 @@
 //! Products of operands that are stored in whole vectors, or that are copied to whole vectors first.
 
+use std::sync::Arc;
+
 use lapidary_core::{DType, ErrorKind, Feature, Op, Result};
 
 use super::Sequence;
@@ -76,19 +78,15 @@ impl<D: Target> Sequence<'_, D> {
         let groups = self.device.facts().limits.groups;
         for params in products.wide.filter(suits).into_iter().chain([products.narrow]) {
             let depth = self.depth(&params, &product);
-            let beyond = few || c.cols < params.nwg || c.cols > params.nwg.saturating_mul(groups);
-            if beyond || depth == 0 || !self.can_run_slabs(&params, product, depth)? {
+            let covers = (params.nwg..=params.nwg.saturating_mul(groups)).contains(&c.cols);
+            if few || !covers || depth == 0 || !self.prepare(&params, product, depth)? {
                 continue;
             }
-            let mut slabs = (0..k).step_by(depth);
-            // SAFETY: the caller upholds the contract of this module.
-            let done =
-                slabs.try_for_each(|p| unsafe { self.slab(&params, self.slab_of(product, p, depth)) }.map_err(|error| (p, error)));
-            match done {
-                // the first slab allocates scratch memory before it writes, so that C is unchanged
-                Err((0, error)) if error.kind() == ErrorKind::OutOfMemory => break,
-                done => return done.map_err(|(_, error)| error),
+            for p in (0..k).step_by(depth) {
+                // SAFETY: the caller upholds the contract of this module.
+                unsafe { self.slab(&params, self.slab_of(product, p, depth))? };
             }
+            return Ok(());
         }
         // SAFETY: the caller upholds the contract of this module.
         unsafe { self.tile(&products.tile, product) }
@@ -101,8 +99,10 @@ impl<D: Target> Sequence<'_, D> {
         Product { k, a: terms(product.a, true, p, k), b: terms(product.b, false, p, k), beta, ..product }
     }
 
-    /// Whether the device can run the kernels of all slabs of a product. All slabs except the last one use the same kernels.
-    fn can_run_slabs(&mut self, params: &VectorParams, product: Product<'_, D::Buffer>, depth: usize) -> Result<bool> {
+    /// Prepares the slabs of a product: asks the device whether it can run their kernels, and allocates their scratch memory. Returns
+    /// false if the device refuses a kernel or lacks the memory. No kernel has been launched then, so that C is unchanged. All slabs
+    /// except the last one use the same kernels and equally much memory.
+    fn prepare(&mut self, params: &VectorParams, product: Product<'_, D::Buffer>, depth: usize) -> Result<bool> {
         for p in [0, (product.k - 1) / depth * depth] {
             let slab = self.slab_of(product, p, depth);
             let (m_pad, n_pad) = self.moves(params, &slab);
@@ -113,8 +113,19 @@ impl<D: Target> Sequence<'_, D> {
             if !self.device.can_run(&self.vector_program(params, trans_b, &slab.c), "gemm_vector")? {
                 return Ok(false);
             }
+            match self.room(params, &slab) {
+                Err(error) if error.kind() == ErrorKind::OutOfMemory => return Ok(false),
+                room => drop(room?),
+            }
         }
         Ok(true)
+    }
+
+    /// Returns scratch memory for the copies of the operands of a slab.
+    fn room(&mut self, params: &VectorParams, slab: &Product<'_, D::Buffer>) -> Result<Arc<D::Buffer>> {
+        let (m_pad, n_pad) = self.moves(params, slab);
+        let k_pad = slab.k.next_multiple_of(params.kwg);
+        self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * self.dtype.size())
     }
 
     fn vector_program(&self, params: &VectorParams, trans_b: bool, c: &View<'_, D::Buffer>) -> Program {
@@ -165,7 +176,7 @@ impl<D: Target> Sequence<'_, D> {
         let (m_pad, n_pad) = self.moves(params, &product);
         let (moves_a, moves_b) = (m_pad > 0, n_pad > 0);
         let k_pad = k.next_multiple_of(params.kwg);
-        let place = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * self.dtype.size())?;
+        let place = self.room(params, &product)?;
         let part = |at, count| View { buffer: &*place, at, rows: count, cols: k_pad, ld: count };
         let (a_place, b_place) = (part(0, m_pad), part(m_pad * k_pad, n_pad));
         let left = moves_a.then(|| CopiedLines { count: c.rows, source: lines(a, a.0.is_trans(), 0, 0), to: a_place });

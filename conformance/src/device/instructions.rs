@@ -3,7 +3,7 @@
 
 use lapidary_core::{Device, Diag, Instruction, Op, Scalar, Side, Uplo, Value};
 
-use super::launches::{FIRST_ROW, Launches, Placed};
+use super::launches::{FIRST_ROW, GAP, Launches, OFFSET, Placed};
 use crate::bounds::{self, real};
 use crate::failure::ratio;
 use crate::oracle::product::product;
@@ -36,7 +36,7 @@ impl Instructions<'_> {
 
     /// Tests `gemm` at sizes for which kernels may first copy the factors into another layout.
     pub fn wide_products<T: Scalar>(&self) {
-        self.expect_pass(|trial| products_beyond::<T>(trial, 112));
+        self.expect_pass(|trial| products_of::<T>(trial, [OFFSET, GAP], |drawn| 112 + drawn));
     }
 
     /// Tests `gemm` on operands that consist of whole vectors, which kernels may use in place.
@@ -69,46 +69,39 @@ impl Instructions<'_> {
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.
 pub fn products<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
-    products_beyond::<T>(trial, 0)
+    products_of::<T>(trial, [OFFSET, GAP], |drawn| drawn)
 }
 
-/// Tests products as [`products`] does, with each extent larger by `least`.
-fn products_beyond<T: Scalar>(trial: &Trial<'_, dyn Device>, least: usize) -> Result<(), Failure> {
-    let mut on = Launches::new(trial);
-    for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
-        let [m, n, k] = [on.extent(), on.extent(), on.extent()].map(|extent| least + extent);
-        let ((rows_a, cols_a), (rows_b, cols_b)) = (op_a.shape((m, k)), op_b.shape((k, n)));
-        let (a, b, c) = (on.uniform::<T>(rows_a, cols_a), on.uniform::<T>(rows_b, cols_b), on.uniform::<T>(m, n));
-        let (alpha, beta) = (Value::new(T::DTYPE, 0.5), Value::new(T::DTYPE, -2.0));
-        let computed = on.run::<T, 3>([&a, &b, &c], |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
-        let exact = product::<T>(0.5, &a.under(op_a), &b.under(op_b), -2.0, &c);
-        let seen = on.seen(format!("{op_a}{op_b}"), k);
-        seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))?;
-    }
-    Ok(())
+/// Tests products as [`products`] does, on matrices whose extents, positions and leading dimensions are multiples of `VECTOR`.
+///
+/// # Errors
+/// A result is wrong, or an element outside the operands was written.
+pub fn products_in_vectors<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
+    // more than a tile of the tests, and few enough elements for an interpreter of OpenCL
+    products_of::<T>(trial, [VECTOR; 2], |_| 3 * VECTOR)
 }
 
 /// Number of elements of the longest vector: a multiple of the length of every vector.
 const VECTOR: usize = 16;
 
-/// Tests products with all operations, on matrices whose extents, positions and leading dimensions are multiples of `VECTOR`
-/// (bound 1).
-///
-/// # Errors
-/// A result is wrong.
-pub fn products_in_vectors<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
+/// Tests products with all operations. `extent` computes each extent from a drawn one. `place` holds the number of elements before an operand in its
+/// buffer, and the number of elements between its columns.
+fn products_of<T: Scalar>(
+    trial: &Trial<'_, dyn Device>,
+    place: [usize; 2],
+    extent: impl Fn(usize) -> usize,
+) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
-    // more than a tile of the tests, and few enough elements for an interpreter of OpenCL
-    let n = 3 * VECTOR;
     for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
-        let [a, b, c] = std::array::from_fn(|_| on.uniform::<T>(n, n));
+        let [m, n, k] = std::array::from_fn(|_| extent(on.extent()));
+        let ((rows_a, cols_a), (rows_b, cols_b)) = (op_a.shape((m, k)), op_b.shape((k, n)));
+        let (a, b, c) = (on.uniform::<T>(rows_a, cols_a), on.uniform::<T>(rows_b, cols_b), on.uniform::<T>(m, n));
         let (alpha, beta) = (Value::new(T::DTYPE, 0.5), Value::new(T::DTYPE, -2.0));
         let inputs = [&a, &b, &c];
-        let computed =
-            on.run_on::<T, 3>([VECTOR; 2], inputs, |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
+        let computed = on.run_on::<T, 3>(place, inputs, |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
         let exact = product::<T>(0.5, &a.under(op_a), &b.under(op_b), -2.0, &c);
-        let seen = on.seen(format!("{op_a}{op_b}"), n);
-        seen.worst("program: gemm", bounds::gemm_componentwise::<T>(n), exact.worst(&computed, 0.0))?;
+        let seen = on.seen(format!("{op_a}{op_b}"), k);
+        seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))?;
     }
     Ok(())
 }

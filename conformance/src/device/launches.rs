@@ -11,8 +11,8 @@ use crate::{Failure, Trial};
 
 /// Number of elements before the first element of an operand in its buffer. `GAP` is the number of elements between two of its
 /// columns.
-const OFFSET: usize = 3;
-const GAP: usize = 5;
+pub(super) const OFFSET: usize = 3;
+pub(super) const GAP: usize = 5;
 /// Value of the elements around an operand.
 const AROUND: f64 = 77.0;
 /// Number of integers before the row exchanges of a panel (or before `info`) and after them. An instruction must not write these

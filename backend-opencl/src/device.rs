@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, Operand, Pending, Piece, PinnedMemory,
+    Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, Operand, Pending, Piece, PinnedMemory,
     ProgramCache, Result, Token, Work,
 };
-use lapidary_kernels::Products;
+use lapidary_kernels::Database;
 
 use crate::buffer::{Buffer, CommandQueue, Context, Event};
 use crate::context::SharedContext;
@@ -169,27 +169,20 @@ impl OpenClDevice {
         Ok(self)
     }
 
-    /// Factors panels by strips, in work-groups of `items` work-items, a power of two. With `items` less than 4, panels are
-    /// factored column by column. Tests call this method to cover both ways to factor a panel.
+    /// Prefers kernels as [`Device::prefer_kernels`] does, and returns the device.
     ///
     /// # Errors
-    /// A work-group of `items` work-items exceeds a limit of the device.
-    pub fn with_strips(self, items: usize) -> Result<Self> {
-        self.kernels().use_strips(items)?;
+    /// The errors of [`Device::prefer_kernels`].
+    pub fn with_entries(self, entries: &str) -> Result<Self> {
+        self.kernels().prefer(entries)?;
         Ok(self)
     }
 
-    /// Chooses the kernels for products in f32 and in f64, for tests and measurements.
-    ///
-    /// # Errors
-    /// A kernel exceeds a limit of the device.
-    pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
-        for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
-            let fits = products.check(dtype, &self.found.facts.limits);
-            fits.map_err(|reason| Error::invalid("with_products", format!("{products:?} in {dtype}: {reason}")))?;
-        }
-        self.kernels().use_products(products);
-        Ok(self)
+    /// Looks up the kernels in `database` instead of the database of this crate.
+    #[must_use]
+    pub fn with_database(self, database: &Database) -> Self {
+        self.kernels().use_database(database);
+        self
     }
 
     /// Moves unpinned rectangles through staging memory in pieces of `bytes` bytes, even where the driver
@@ -308,6 +301,10 @@ impl Device for OpenClDevice {
 
     fn scratch_bytes(&self) -> usize {
         self.kernels().scratch_bytes()
+    }
+
+    fn prefer_kernels(&self, entries: &str) -> Option<Result<()>> {
+        Some(self.kernels().prefer(entries))
     }
 
     fn trim(&self) {

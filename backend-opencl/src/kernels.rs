@@ -1,13 +1,10 @@
 //! The kernels of one device, and the queues that run them.
 
-use std::collections::{HashMap, HashSet};
-use std::iter::successors;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Limits, ProgramCache, Result};
-use lapidary_kernels::{
-    Call, Choices, Dialect, Products, Program, Purpose, Scratch, StripParams, Target, TileParams, instructions,
-};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, ProgramCache, Result};
+use lapidary_kernels::{Call, Database, Dialect, Program, Purpose, Scratch, Target, Tuning, instructions};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
@@ -24,8 +21,12 @@ pub(crate) struct Kernels {
     /// Index of the lane in which the current instruction is enqueued.
     current: usize,
     programs: Programs,
-    choices: Choices,
-    verified: VerifiedChoices,
+    /// The kernels of the database.
+    listed: Tuning,
+    /// The kernels in use: those that a caller prefers, then those of the database.
+    tuning: Tuning,
+    /// Whether the device can run the programs for which there are substitutes.
+    runs: HashMap<Program, bool>,
 }
 
 /// A queue with the scratch memory of its kernels. Two queues do not share scratch memory, because their kernels may run at
@@ -36,26 +37,20 @@ struct Lane {
     scratch: Scratch<Buffer>,
 }
 
-/// Records which kernel parameters are known to work on this device. Arrays hold one value for f32 and one for f64.
-#[derive(Debug, Default)]
-struct VerifiedChoices {
-    products: [bool; 2],
-    /// The tiles that are known to work on this device in small products.
-    tiles: HashSet<(DType, TileParams)>,
-    pivot_search_group_size: [bool; 2],
-    trsm_group_size: [bool; 2],
-    laswp_group_size: [bool; 2],
-    strips: HashSet<(DType, StripParams)>,
-    /// Whether the device can run programs for which there are substitutes.
-    runs: HashMap<Program, bool>,
-}
-
 impl Kernels {
     pub fn new(context: Arc<Context>, found: Found, queues: Vec<Queue>, cache: Arc<ProgramCache>) -> Self {
-        let choices = Choices::choose(&found.facts, Dialect::OpenClC);
+        let tuning = Tuning::lookup(Database::shipped(), &found.facts, Dialect::OpenClC);
         let lanes = queues.into_iter().map(|queue| Lane { queue: Arc::new(queue), scratch: Scratch::default() }).collect();
-        let (programs, verified) = (Programs::new(cache), VerifiedChoices::default());
-        Kernels { context, found, lanes, current: 0, programs, choices, verified }
+        Kernels {
+            context,
+            found,
+            lanes,
+            current: 0,
+            programs: Programs::new(cache),
+            listed: tuning.clone(),
+            tuning,
+            runs: HashMap::new(),
+        }
     }
 
     /// Blocks until all queues are empty. In a queue shared with an application, the application's own commands must complete, too.
@@ -66,7 +61,8 @@ impl Kernels {
     /// Limits scratch memory. `limit` is the device's memory limit in bytes, of which each queue gets an equal share.
     pub fn limit_memory(&mut self, limit: usize) {
         let share = limit / self.lanes.len();
-        self.choices = self.choices.within_memory(share);
+        self.listed = self.listed.clone().within_memory(share);
+        self.tuning = self.tuning.clone().within_memory(share);
         self.lanes.iter_mut().for_each(|lane| lane.scratch.limit_memory(share));
     }
 
@@ -85,148 +81,55 @@ impl Kernels {
     /// panel together.
     pub fn use_tiles(&mut self) -> Result<()> {
         let facts = &self.found.facts;
-        let choices = Choices::shared(facts, Dialect::OpenClC)
-            .map_err(|reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &facts.name))?;
-        let small = Choices { products: [Products::Tile(TileParams::SMALL); 2], pivot_search_group_size: 8, units: 1, ..choices };
-        // compilers for CPUs take minutes to compile kernels with large work-groups
-        let choices = if facts.is_cpu() { small } else { choices };
-        let max_scratch_bytes = self.choices.max_scratch_bytes;
-        self.choices = Choices {
-            strip_group_size: 128,
-            multi_group_min_rows: 16,
-            laswp_group_size: 16,
-            trsm_group_size: [16; 2],
-            batch_group: 16,
-            max_scratch_bytes,
-            ..choices
-        };
+        // compilers for CPUs take minutes to compile kernels with large work-groups or long loops between barriers
+        let products = if facts.is_cpu() { "gemm_tile mwg=8 nwg=8 kwg=2 mr=2 nr=2 vwm=1 stages=2\npanel items=8\n" } else { "" };
+        let groups = "strips items=128\ncolumns rows>=16 items=256\nexchange items=16\nsolve items=16\nbatched items=16\n";
+        let tiles = Tuning::shared(facts, Dialect::OpenClC);
+        self.list(self.with_entries(tiles, &[products, groups].concat())?);
         Ok(())
     }
 
-    /// Chooses kernels that factor panels by strips, in work-groups of `items` work-items.
-    pub fn use_strips(&mut self, items: usize) -> Result<()> {
-        let choices = self.choices.with_strips(items, &self.found.facts.limits);
-        self.choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
-        self.verified = VerifiedChoices::default();
+    /// Chooses the kernels that a text of the database names before all others.
+    pub fn prefer(&mut self, entries: &str) -> Result<()> {
+        self.tuning = self.with_entries(self.listed.clone(), entries)?;
         Ok(())
     }
 
-    /// Chooses the kernels for products, in f32 and in f64.
-    pub fn use_products(&mut self, products: [Products; 2]) {
-        self.choices.products = products;
-        self.verified = VerifiedChoices::default();
+    fn with_entries(&self, tuning: Tuning, entries: &str) -> Result<Tuning> {
+        let facts = &self.found.facts;
+        let tuning = tuning.preferring(entries, facts, Dialect::OpenClC);
+        tuning.map_err(|reason| Error::invalid("prefer_kernels", reason).with("device", &facts.name))
+    }
+
+    /// Replaces the kernels of the database. The limit of scratch memory stays.
+    fn list(&mut self, mut tuning: Tuning) {
+        tuning.max_scratch_bytes = self.listed.max_scratch_bytes;
+        self.listed = tuning.clone();
+        self.tuning = tuning;
+    }
+
+    /// Looks up all kernels in `database`.
+    pub fn use_database(&mut self, database: &Database) {
+        self.list(Tuning::lookup(database, &self.found.facts, Dialect::OpenClC));
     }
 
     /// Compiles the program of a product in single precision, or loads it from the cache.
     pub fn prepare_program(&mut self) -> Result<()> {
-        let (program, _) = self.product();
+        let (program, _) = self.product()?;
         self.programs.program(&self.context, &self.found, &program).map(drop)
     }
 
     /// Creates the kernel of a product in single precision.
     pub fn prepare_kernel(&mut self) -> Result<()> {
-        let (program, kernel) = self.product();
+        let (program, kernel) = self.product()?;
         self.programs.kernel(&self.context, &self.found, &program, kernel).map(drop)
     }
 
-    /// Tests the kernels that `instruction` needs, if it is the first instruction of its kind that is enqueued. Where the compiler
-    /// refuses a kernel, smaller values replace its parameters: the tile of a product, the strip of a panel, or the size of a
-    /// work-group.
-    fn choose_working_kernels(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
-        // a batch of large matrices runs as a series of instructions, each for one matrix
-        let single = instructions::single(&self.choices, &self.found.facts.limits, dtype, instruction);
-        let instruction = single.as_ref().unwrap_or(instruction);
-        // whether the instruction computes products, and the possible numbers of rows of the panels that it factors
-        let (multiplies, panel) = match instruction {
-            Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, None),
-            Instruction::Getrf { a, .. } => (true, Some((a.rows - a.rows.min(a.cols)).max(1)..=a.rows)),
-            Instruction::Laswp { .. }
-            | Instruction::Copy { .. }
-            | Instruction::Scale { .. }
-            | Instruction::GemmBatched { .. }
-            | Instruction::GetrfBatched { .. }
-            | Instruction::GetrsBatched { .. }
-            | Instruction::ZeroPivots { .. } => (false, None),
-        };
-        let at = usize::from(dtype == DType::F64);
-        let Kernels { programs, context, found, choices, verified, .. } = self;
-        if let (true, false, Some(first)) = (multiplies, verified.products[at], choices.product(dtype).tile()) {
-            // each tile needs less local memory than the tile that was tried before it
-            let less = |tile: TileParams| Limits { local_memory: tile.local_bytes(dtype).saturating_sub(1), ..found.facts.limits };
-            let next = |tile| TileParams::choose(dtype, &less(tile)).ok();
-            let tile = first_that_works(first, next, |tile| {
-                let (program, kernel) = Products::Tile(tile).plain(dtype);
-                programs.try_kernel(context, found, &program, kernel)
-            })?;
-            choices.products[at] = choices.product(dtype).with_tile(tile);
-            verified.products[at] = true;
-        }
-        if let (true, Some(large)) = (multiplies && choices.units > 1, choices.product(dtype).tile()) {
-            let tiles = match instruction {
-                Instruction::Gemm { c, .. } => choices.product_of(dtype, c.rows, c.cols).tile().into_iter().collect(),
-                // all other instructions that multiply contain products of any size
-                _ => TileParams::smaller(dtype).to_vec(),
-            };
-            for params in tiles {
-                if params == large || verified.tiles.contains(&(dtype, params)) {
-                    continue;
-                }
-                let (program, kernel) = Products::Tile(params).plain(dtype);
-                let next = |units: usize| (units > 1).then_some(1);
-                choices.units = first_that_works(choices.units, next, |units| match units {
-                    1 => Ok(()),
-                    _ => programs.try_kernel(context, found, &program, kernel),
-                })?;
-                verified.tiles.insert((dtype, params));
-            }
-        }
-        if let Some(heights) = &panel {
-            let (shortest, tallest) = (*heights.start(), *heights.end());
-            // if no strip works, panels are factored column by column in both precisions
-            let next = |items: usize| (items > 0).then_some(if items > LEAST_STRIP { items / 2 } else { 0 });
-            choices.strip_group_size = first_that_works(choices.strip_group_size, next, |items| {
-                // tests each strip shape that a panel may need: strips of shorter panels may have more columns
-                let less = |&rows: &usize| (rows > shortest).then_some(shortest.max(rows.saturating_sub(items.max(1))));
-                let shapes = successors(Some(tallest), less)
-                    .filter_map(|rows| Choices { strip_group_size: items, ..*choices }.strip_params(dtype, rows));
-                shapes.into_iter().try_for_each(|params| {
-                    if verified.strips.contains(&(dtype, params)) {
-                        return Ok(());
-                    }
-                    programs.try_kernel(context, found, &Program::Strips { dtype, params }, "getrf_strip")?;
-                    verified.strips.insert((dtype, params));
-                    Ok(())
-                })
-            })?;
-        }
-        // with a work-group size of 0, each work-item solves or exchanges rows alone
-        let halved = |items: usize| (items > 0).then_some(items / 2);
-        if matches!(instruction, Instruction::Trsm { .. } | Instruction::Getrf { .. }) && !verified.trsm_group_size[at] {
-            choices.trsm_group_size[at] = first_that_works(choices.trsm_group_size[at], halved, |items| match items {
-                0 => Ok(()),
-                items => programs.try_kernel(context, found, &Program::Solve { dtype, items }, "solve"),
-            })?;
-            verified.trsm_group_size[at] = true;
-        }
-        if matches!(instruction, Instruction::Laswp { .. } | Instruction::Getrf { .. }) && !verified.laswp_group_size[at] {
-            choices.laswp_group_size = first_that_works(choices.laswp_group_size, halved, |items| match items {
-                0 => Ok(()),
-                items => programs.try_kernel(context, found, &Program::Exchange { dtype, items }, "exchange"),
-            })?;
-            verified.laswp_group_size[at] = true;
-        }
-        if panel.is_some() && !verified.pivot_search_group_size[at] {
-            let next = |items: usize| (items > 1).then_some(items / 2);
-            choices.pivot_search_group_size = first_that_works(choices.pivot_search_group_size, next, |items| {
-                programs.try_kernel(context, found, &Program::Panel { dtype, items }, "getrf_panel")
-            })?;
-            verified.pivot_search_group_size[at] = true;
-        }
-        Ok(())
-    }
-
-    fn product(&self) -> (Program, &'static str) {
-        self.choices.product(DType::F32).plain(DType::F32)
+    fn product(&self) -> Result<(Program, &'static str)> {
+        let first = self.tuning.products(DType::F32, [LARGE; 2]).next();
+        let product =
+            first.ok_or_else(|| Error::new(ErrorKind::Unsupported, "prepare", "the device runs no kernel for products"))?;
+        Ok((product.program(DType::F32), product.kernel()))
     }
 
     /// Enqueues an instruction on matrices of `dtype` in the queue with the index `number`. The instruction starts after the events
@@ -243,7 +146,7 @@ impl Kernels {
     ) -> Result<(Arc<Queue>, Event)> {
         self.current = number;
         let queue = Arc::clone(&self.lanes[number].queue);
-        let begun = self.choose_working_kernels(dtype, instruction).and_then(|()| queue.wait_for(after));
+        let begun = queue.wait_for(after);
         // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
         let enqueued = begun.and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
         let end = enqueued.and_then(|()| queue.end());
@@ -257,21 +160,8 @@ impl Kernels {
     }
 }
 
-/// Size in work-items of the smallest work-group that the search for a kernel that factors panels by strips tries.
-const LEAST_STRIP: usize = 32;
-
-/// Returns the first value for which `make` succeeds, beginning with `first` and going on with `next`. An error other than
-/// `DeviceFailed` and `Unsupported` ends the search.
-fn first_that_works<P: Copy>(first: P, next: impl Fn(P) -> Option<P>, mut make: impl FnMut(P) -> Result<()>) -> Result<P> {
-    let mut choice = first;
-    loop {
-        let Err(error) = make(choice) else { return Ok(choice) };
-        match (error.kind(), next(choice)) {
-            (ErrorKind::DeviceFailed | ErrorKind::Unsupported, Some(smaller)) => choice = smaller,
-            _ => return Err(error),
-        }
-    }
-}
+/// Order of a product that is large for every device.
+const LARGE: usize = 1 << 16;
 
 impl Target for Kernels {
     type Buffer = Buffer;
@@ -280,12 +170,12 @@ impl Target for Kernels {
         &self.found.facts
     }
 
-    fn choices(&self) -> &Choices {
-        &self.choices
+    fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
     fn can_run(&mut self, program: &Program, kernel: &'static str) -> Result<bool> {
-        if let Some(&runs) = self.verified.runs.get(program) {
+        if let Some(&runs) = self.runs.get(program) {
             return Ok(runs);
         }
         let runs = match self.programs.try_kernel(&self.context, &self.found, program, kernel) {
@@ -293,7 +183,7 @@ impl Target for Kernels {
             Err(error) if matches!(error.kind(), ErrorKind::DeviceFailed | ErrorKind::Unsupported) => false,
             Err(error) => return Err(error),
         };
-        self.verified.runs.insert(*program, runs);
+        self.runs.insert(*program, runs);
         Ok(runs)
     }
 
@@ -317,49 +207,37 @@ impl Target for Kernels {
 
 #[cfg(test)]
 mod tests {
-    use lapidary_kernels::VectorParams;
+    use lapidary_kernels::{Product, VectorParams};
 
     use super::*;
 
-    #[test]
-    fn what_does_not_work_gives_way_to_the_next() {
-        let next = |items: usize| (items > 1).then_some(items / 2);
-        let with_at_most = |most: usize, kind| {
-            first_that_works(64, next, |items| if items <= most { Ok(()) } else { Err(Error::new(kind, "compile", "no")) })
-        };
-        assert_eq!(with_at_most(64, ErrorKind::DeviceFailed).unwrap(), 64);
-        assert_eq!(with_at_most(31, ErrorKind::Unsupported).unwrap(), 16);
-        assert_eq!(with_at_most(0, ErrorKind::DeviceFailed).unwrap_err().kind(), ErrorKind::DeviceFailed);
-        assert_eq!(with_at_most(31, ErrorKind::OutOfMemory).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    /// Returns the kernels of the first device.
+    fn first() -> Option<Kernels> {
+        let (found, context) = crate::program::tests::device()?;
+        let queue = Queue::new(&context, &found).unwrap();
+        Some(Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None))))
     }
 
     /// Tests a device that reports a larger maximum work-group size than its kernels support.
     #[test]
-    fn groups_of_too_many_are_halved() {
-        let Some((found, context)) = crate::program::tests::device() else { return };
-        let queue = Queue::new(&context, &found).unwrap();
-        let most = found.facts.limits.work_group;
-        let mut kernels = Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None)));
+    fn entries_that_the_compiler_refuses_give_way_to_the_next() {
+        let Some(mut kernels) = first() else { return };
+        let most = kernels.found.facts.limits.work_group;
         kernels.found.facts.limits.work_group = usize::MAX;
-        kernels.choices.pivot_search_group_size = 2 * most.next_power_of_two();
-        kernels.choices.strip_group_size = 2 * most.next_power_of_two();
-        kernels.choices.trsm_group_size[0] = 2 * most.next_power_of_two();
-        kernels.choices.laswp_group_size = 2 * most.next_power_of_two();
-        let buffer = Buffer::new(&kernels.context, 8).unwrap();
-        let part = View { buffer: &buffer, at: 0, rows: 2, cols: 1, ld: 2 };
-        let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part, ipiv: part, info: part };
-        kernels.choose_working_kernels(DType::F32, &panel).unwrap();
-        assert!(kernels.choices.pivot_search_group_size <= most, "{}", kernels.choices.pivot_search_group_size);
-        assert!(kernels.choices.strip_group_size <= most, "{}", kernels.choices.strip_group_size);
-        let Choices { trsm_group_size: [trsm_group_size, _], laswp_group_size, .. } = kernels.choices;
-        assert!(
-            [trsm_group_size, laswp_group_size].iter().all(|items| (1..=most).contains(items)),
-            "{trsm_group_size}, {laswp_group_size}"
-        );
+        let items = 2 * most.next_power_of_two();
+        kernels.prefer(&format!("panel items={items}\npanel items=8\nstrips items=0\ncolumns items=0")).unwrap();
+        let buffer = Buffer::new(&kernels.context, 64).unwrap();
+        let part = |rows| View { buffer: &buffer, at: 0, rows, cols: 1, ld: rows };
+        let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part(2), ipiv: part(1), info: part(1) };
+        // SAFETY: the views lie in the buffer, which nothing else accesses.
+        let (_, event) = unsafe { kernels.run(DType::F32, &panel, 0, &[]).unwrap() };
+        crate::queue::wait(&event).unwrap();
+        let runs = |items| kernels.runs.get(&Program::Panel { dtype: DType::F32, items }).copied();
+        assert_eq!([items, 8].map(runs), [Some(false), Some(true)]);
     }
 
-    /// Compiles every variant of the kernels for products by vector loads that devices choose or tests run. A variant that does not
-    /// compile would silently give way to tiles.
+    /// Compiles every kernel for products by vector loads of the database, and kernels that tests run. A kernel that does not compile
+    /// would silently give way to the next entry.
     #[test]
     fn products_by_vectors_compile() {
         let Some((found, context)) = crate::program::tests::device() else { return };
@@ -369,8 +247,14 @@ mod tests {
             let _ = programs.program(&context, &found, &program).unwrap();
         };
         for dtype in [DType::F32, DType::F64].into_iter().filter(|&dtype| found.facts.computes(dtype)) {
-            let ahead = VectorParams { zigzag: false, ahead: true, ..small };
-            for params in [VectorParams::wide(dtype), VectorParams::narrow(dtype), small, ahead] {
+            let listed = Tuning::shared(&found.facts, Dialect::OpenClC);
+            let listed = listed.products(dtype, [LARGE; 2]).filter_map(|product| match product {
+                Product::Vector(params) => Some(params),
+                Product::Tile(_) | Product::Panel(_) => None,
+            });
+            let listed: Vec<VectorParams> = listed.collect();
+            assert!(listed.len() >= 2, "{listed:?}");
+            for params in listed.into_iter().chain([small, VectorParams { zigzag: false, ahead: true, ..small }]) {
                 for (trans_b, vec_c) in [(false, false), (false, true), (true, false), (true, true)] {
                     compiles(Program::GemmVector { dtype, params, trans_b, vec_c });
                 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
 use lapidary_core::{DType, ProgramCache};
-use lapidary_kernels::{PanelParams, Products, TileParams, VectorParams, VectorProducts};
 
 /// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
 /// device. The result is empty if no device has double precision.
@@ -45,41 +44,38 @@ fn with_local_memory() {
 /// tiles.
 #[test]
 fn with_unusual_products() {
-    let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
-    let [middle, small] = TileParams::smaller(DType::F64);
     let ways = [
-        Products::Tile(middle),
-        Products::Tile(small),
-        Products::Tile(TileParams { vwm: 2, ..tile }),
-        Products::Tile(TileParams { vwm: 4, stages: 2, ..tile }),
-        Products::Panel(PanelParams { mv: 1, vw: 2, nr: 3, group: 2 }),
+        "gemm_tile mwg=32 nwg=32 kwg=16 mr=4 nr=4 vwm=1 stages=2",
+        "gemm_tile mwg=16 nwg=16 kwg=32 mr=2 nr=2 vwm=1 stages=2",
+        "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=2 stages=1",
+        "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=4 stages=2",
+        "gemm_panel mv=1 vw=2 nr=3 group=2 kc=24 mc=16 nc=12",
     ];
     for device in devices([|device| device]) {
-        ways.into_iter().fold(device, |device, products| {
-            let device = device.with_products([products; 2]).unwrap();
+        ways.into_iter().fold(device, |device, entry| {
+            let device = device.with_entries(entry).unwrap();
             Instructions(&device).products::<f64>();
             device
         });
     }
 }
 
-/// Parameters of products by vector loads, with tiles that a compiler for a CPU unrolls in seconds.
-const NARROW: VectorParams = VectorParams { mwg: 32, nwg: 32, kwg: 4, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+/// Kernel for products by vector loads, with tiles that a compiler for a CPU unrolls in seconds.
+const NARROW: &str = "gemm_vector mwg=32 nwg=32 kwg=4 mr=4 nr=8 lanes_n=4";
 
-/// Opens a device whose products use vector loads.
-fn with_vectors(narrow: VectorParams) -> Option<OpenClDevice> {
-    let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
-    let vectors = Products::Vector(VectorProducts { wide: None, narrow, tile });
+/// Opens a device whose products use vector loads. `flags` holds the last two parameters of the kernel.
+fn with_vectors(flags: &str) -> Option<OpenClDevice> {
     let device = devices([|device| device.with_tiles().unwrap()]).pop()?;
-    Some(device.with_products([vectors; 2]).unwrap())
+    let tile = "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=1 stages=1";
+    Some(device.with_entries(&format!("{NARROW} {flags}\n{tile}")).unwrap())
 }
 
 /// Tests products whose operands lie in whole vectors, so that no operand is copied and the kernel itself transposes the vectors
 /// of B.
 #[test]
 fn with_operands_in_vectors() {
-    for params in [NARROW, VectorParams { zigzag: false, ahead: true, ..NARROW }] {
-        let Some(device) = with_vectors(params) else { return };
+    for flags in ["zigzag=1 ahead=0", "zigzag=0 ahead=1"] {
+        let Some(device) = with_vectors(flags) else { return };
         Instructions(&device).products_in_vectors::<f64>();
         Instructions(&device).products_in_vectors::<f32>();
     }
@@ -89,7 +85,7 @@ fn with_operands_in_vectors() {
 /// an interpreter, so that `cargo xtask test` does not run this test under oclgrind.
 #[test]
 fn with_operands_copied_to_vectors() {
-    let Some(device) = with_vectors(NARROW) else { return };
+    let Some(device) = with_vectors("zigzag=1 ahead=0") else { return };
     Instructions(&device).wide_products::<f64>();
     Instructions(&device).wide_products::<f32>();
 }

@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, HostRect, Instruction, Operand, Pending, ProgramCache, Result,
-    Token, Work,
+    Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, HostRect, Instruction, Operand, Pending, ProgramCache, Result, Token, Work,
 };
-use lapidary_kernels::{Choices, Dialect, Products, Target};
+use lapidary_kernels::{Database, Dialect, Target, Tuning};
 
 use crate::buffer::Buffer;
 use crate::conv::view;
@@ -202,27 +201,30 @@ impl WgpuDevice {
     /// # Errors
     /// Fails if the device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
-        let too_small = |reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &self.facts.name);
-        let choices = Choices::shared(&self.facts, Dialect::Wgsl).map_err(too_small)?;
-        Ok(self.choosing(|Choices { max_scratch_bytes, groups_may_wait, .. }| Choices {
-            strip_group_size: 32,
-            multi_group_min_rows: 16,
-            max_scratch_bytes,
-            groups_may_wait,
-            ..choices
-        }))
+        let tuning = Tuning::shared(&self.facts, Dialect::Wgsl);
+        let tuning = tuning.preferring("strips items=32\ncolumns rows>=16 items=256", &self.facts, Dialect::Wgsl);
+        let mut tuning = tuning.map_err(|reason| Error::invalid("with_tiles", reason).with("device", &self.facts.name))?;
+        let mut kernels = self.kernels();
+        tuning.groups_may_wait = kernels.tuning().groups_may_wait;
+        kernels.list(tuning);
+        drop(kernels);
+        Ok(self)
     }
 
-    /// Makes the device factor panels by strips in workgroups of `items` invocations, where `items` is a power of two. If `items`
-    /// is less than 4, the device factors panels column by column. Tests call this function so that the kernels for strips and
-    /// the kernels for columns run on every device.
+    /// Prefers kernels as [`Device::prefer_kernels`] does, and returns the device.
     ///
     /// # Errors
-    /// Fails if the device does not support workgroups of `items` invocations.
-    pub fn with_strips(self, items: usize) -> Result<Self> {
-        let choices = self.kernels().choices().with_strips(items, &self.facts.limits);
-        let choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
-        Ok(self.choosing(|_| choices))
+    /// The errors of [`Device::prefer_kernels`].
+    pub fn with_entries(self, entries: &str) -> Result<Self> {
+        self.kernels().prefer(entries)?;
+        Ok(self)
+    }
+
+    /// Looks up the kernels in `database` instead of the database of this crate.
+    #[must_use]
+    pub fn with_database(self, database: &Database) -> Self {
+        self.kernels().list(Tuning::lookup(database, &self.facts, Dialect::Wgsl));
+        self
     }
 
     /// Chooses how the device factors panels by strips. If `groups_may_wait` is set, one launch factors all strips of a panel,
@@ -240,28 +242,10 @@ impl WgpuDevice {
             let message = "the device was made without MEMORY_DECORATION_COHERENT: see required_features";
             return Err(Error::new(ErrorKind::Unsupported, "with_waits", message));
         }
-        Ok(self.choosing(|choices| Choices { groups_may_wait, ..choices }))
-    }
-
-    /// Makes the device compute products with the kernels `products`, the first for f32 and the second for f64. Tests and
-    /// measurements choose kernels by this function.
-    ///
-    /// # Errors
-    /// Fails if the parameters of a kernel exceed the limits of the device.
-    pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
-        for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
-            let fits = products.check(dtype, &self.facts.limits);
-            fits.map_err(|reason| Error::invalid("with_products", format!("{products:?} in {dtype}: {reason}")))?;
-        }
-        Ok(self.choosing(|choices| Choices { products, ..choices }))
-    }
-
-    fn choosing(self, choose: impl FnOnce(Choices) -> Choices) -> Self {
-        let mut kernels = self.kernels();
-        let choices = choose(*kernels.choices());
-        kernels.use_choices(choices);
-        drop(kernels);
-        self
+        let mut tuning = self.kernels().tuning().clone();
+        tuning.groups_may_wait = groups_may_wait;
+        self.kernels().list(tuning);
+        Ok(self)
     }
 
     /// Makes the device compile kernels with every check that wgpu can make while a kernel runs. Tests compare the results of
@@ -348,6 +332,10 @@ impl Device for WgpuDevice {
 
     fn scratch_bytes(&self) -> usize {
         self.kernels().scratch_bytes()
+    }
+
+    fn prefer_kernels(&self, entries: &str) -> Option<Result<()>> {
+        Some(self.kernels().prefer(entries))
     }
 
     fn trim(&self) {

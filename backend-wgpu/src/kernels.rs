@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, ProgramCache, Result};
-use lapidary_kernels::{Arg, Call, Choices, Dialect, Program, Purpose, Scratch, Target, instructions, wgsl};
+use lapidary_kernels::{Arg, Call, Database, Dialect, Program, Purpose, Scratch, Target, Tuning, instructions, wgsl};
 
 use crate::buffer::Buffer;
 use crate::conv::View;
@@ -22,7 +22,10 @@ pub(crate) struct Kernels {
     queue: Arc<Queue>,
     programs: Programs,
     facts: Arc<DeviceFacts>,
-    choices: Choices,
+    /// The kernels of the database.
+    listed: Tuning,
+    /// The kernels in use: those that a caller prefers, then those of the database.
+    tuning: Tuning,
     /// Buffer with the arguments of all kernel calls of a pass. The arguments of a kernel call begin at a multiple of `stride`
     /// bytes.
     arguments: wgpu::Buffer,
@@ -66,10 +69,12 @@ impl Kernels {
             mapped_at_creation: false,
         };
         let arguments = queue.guarded("open", |device| device.create_buffer(&descriptor))?;
+        let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::Wgsl);
         Ok(Kernels {
             queue,
             programs,
-            choices: Choices::choose(&facts, Dialect::Wgsl),
+            listed: tuning.clone(),
+            tuning,
             facts,
             arguments,
             stride,
@@ -83,9 +88,18 @@ impl Kernels {
         })
     }
 
-    /// Replaces the choice of kernels.
-    pub fn use_choices(&mut self, choices: Choices) {
-        self.choices = choices;
+    /// Replaces the kernels of the database. The limit of scratch memory stays.
+    pub fn list(&mut self, mut tuning: Tuning) {
+        tuning.max_scratch_bytes = self.listed.max_scratch_bytes;
+        self.listed = tuning.clone();
+        self.tuning = tuning;
+    }
+
+    /// Chooses the kernels that a text of the database names before all others.
+    pub fn prefer(&mut self, entries: &str) -> Result<()> {
+        let tuning = self.listed.clone().preferring(entries, &self.facts, Dialect::Wgsl);
+        self.tuning = tuning.map_err(|reason| Error::invalid("prefer_kernels", reason).with("device", &self.facts.name))?;
+        Ok(())
     }
 
     /// Makes all further compilations include every check that wgpu can make while a kernel runs.
@@ -95,7 +109,8 @@ impl Kernels {
 
     /// Limits scratch memory to its share of `limit`, which is the device's memory limit in bytes.
     pub fn limit_memory(&mut self, limit: usize) {
-        self.choices = self.choices.within_memory(limit);
+        self.listed = self.listed.clone().within_memory(limit);
+        self.tuning = self.tuning.clone().within_memory(limit);
         self.scratch.limit_memory(limit);
     }
 
@@ -224,8 +239,8 @@ impl Target for Kernels {
         &self.facts
     }
 
-    fn choices(&self) -> &Choices {
-        &self.choices
+    fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {

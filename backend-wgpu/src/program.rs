@@ -77,7 +77,7 @@ impl Programs {
             // SAFETY: the kernels access only the rectangles that their arguments describe, and the caller of a launch guarantees
             // that these rectangles may be accessed. All loops of the kernels end. A loop in which a workgroup waits for a
             // preceding workgroup ends if the preceding workgroup makes progress. Kernels in which workgroups wait are chosen
-            // only if `Choices::groups_may_wait` is set.
+            // only if `Tuning::groups_may_wait` is set.
             let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
             let layout = layout(device, bindings);
             let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {

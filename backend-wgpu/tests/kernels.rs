@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use lapidary_backend_wgpu::{Batch, WgpuDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{DType, Op, ProgramCache, Scalar};
-use lapidary_kernels::{PanelParams, Products, TileParams, VectorParams, VectorProducts};
+use lapidary_core::{Op, ProgramCache, Scalar};
 
 /// Opens every adapter as a device, and applies `make` to the device. If `LAPIDARY_REQUIRE_WGPU` is set and there is no adapter,
 /// the function panics.
@@ -65,15 +64,14 @@ fn with_workgroup_memory() {
 /// Tests products with kernel parameters that Lapidary chooses for no device, and that differ greatly from one another.
 #[test]
 fn with_unusual_products() {
-    let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
     let ways = [
-        Products::Tile(TileParams { vwm: 2, ..tile }),
-        Products::Tile(TileParams { vwm: 4, stages: 2, ..tile }),
-        Products::Panel(PanelParams { mv: 1, vw: 2, nr: 3, group: 2 }),
+        "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=2 stages=1",
+        "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=4 stages=2",
+        "gemm_panel mv=1 vw=2 nr=3 group=2 kc=24 mc=16 nc=12",
     ];
     for (_, device) in devices(|device| device) {
-        ways.into_iter().fold(device, |device, products| {
-            let device = device.with_products([products; 2]).unwrap();
+        ways.into_iter().fold(device, |device, entry| {
+            let device = device.with_entries(entry).unwrap();
             Instructions(&device).products::<f32>();
             device
         });
@@ -84,11 +82,10 @@ fn with_unusual_products() {
 /// transposes the vectors of B itself. In `f64` the test uses the large tile, which Lapidary does not choose for small products.
 #[test]
 fn with_operands_in_vectors() {
-    let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
-    let vectors = |narrow| Products::Vector(VectorProducts { wide: None, narrow, tile });
-    let ways = [vectors(VectorParams::narrow(DType::F32)), vectors(VectorParams::wide(DType::F64))];
+    let entries = "gemm_vector f32 mwg=64 nwg=64 kwg=16 mr=4 nr=8 lanes_n=4 zigzag=1 ahead=0\n\
+                   gemm_vector f64 mwg=128 nwg=128 kwg=8 mr=8 nr=8 lanes_n=8 zigzag=1 ahead=1\n";
     for (f64, device) in devices(|device| device.with_tiles().unwrap()) {
-        let device = device.with_products(ways).unwrap();
+        let device = device.with_entries(entries).unwrap();
         in_vectors::<f32>(&device);
         if f64 {
             in_vectors::<f64>(&device);

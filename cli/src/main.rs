@@ -15,6 +15,7 @@ mod shape;
 mod system;
 mod trace;
 mod verbs;
+mod worker;
 
 use std::process::ExitCode;
 

@@ -358,6 +358,17 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         0
     }
 
+    /// Makes the device prefer the kernels that a text names over those that the backend would choose. The text has the format of
+    /// the database of kernels, and replaces the text of an earlier call; with an empty text, the backend chooses all kernels.
+    /// Returns `None` if the kernels of the device have no parameters.
+    ///
+    /// # Errors
+    /// A line of the text names no kernel, or a kernel exceeds a limit of the device.
+    fn prefer_kernels(&self, entries: &str) -> Option<Result<()>> {
+        let _ = entries;
+        None
+    }
+
     /// Frees the memory that the device keeps for later calls, except buffers. Work in flight keeps the memory that it uses.
     fn trim(&self) {}
 

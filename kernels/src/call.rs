@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lapidary_core::{DeviceFacts, Value};
 
-use crate::choices::Choices;
 use crate::program::Program;
 use crate::scratch::Purpose;
+use crate::tuning::Tuning;
 
 /// A matrix as kernels address it: buffer, first element, size and leading dimension.
 #[derive(Debug)]
@@ -127,11 +127,12 @@ pub trait Target {
     /// Returns the facts of the device.
     fn facts(&self) -> &DeviceFacts;
 
-    /// Returns the kernels that were chosen for the device.
-    fn choices(&self) -> &Choices;
+    /// Returns the kernels that the database names for the device.
+    fn tuning(&self) -> &Tuning;
 
     /// Whether the device can run a kernel. A device that compiles a program when the program is first used tries to compile it.
-    /// Instructions ask before they launch a kernel for which there is a substitute.
+    /// Instructions ask before they launch a kernel for which there is a substitute, and use the next entry of the database if the
+    /// device refuses the kernel.
     ///
     /// # Errors
     /// The device failed in another way than by refusing the program.
@@ -150,7 +151,7 @@ pub trait Target {
 
     /// Returns scratch memory of at least `bytes` bytes, which is kept for later calls. Kernels that were enqueued with a smaller
     /// buffer keep that buffer. New memory for [`Purpose::StripCounters`] is filled with zeros. `bytes` is at most
-    /// [`Choices::max_scratch_bytes`], unless no kernel can run with less memory.
+    /// [`Tuning::max_scratch_bytes`], unless no kernel can run with less memory.
     ///
     /// # Errors
     /// The device cannot allocate the memory.

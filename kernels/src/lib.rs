@@ -11,25 +11,30 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 mod call;
-mod choices;
+pub mod database;
 pub mod instructions;
 pub mod opencl;
 mod params;
+mod product;
 mod program;
 mod scratch;
 mod shared;
 mod signature;
+pub mod space;
 mod strips;
 mod template;
 mod translate;
+mod tuning;
 pub mod wgsl;
 
 pub use call::{Arg, Call, Target, View};
-pub use choices::{Choices, Dialect, Products, VectorProducts};
-pub use params::{PanelParams, TileParams, VectorParams};
+pub use database::Database;
+pub use params::{PanelBlocks, PanelParams, TileParams, VectorParams};
+pub use product::Product;
 pub use program::{PANEL, Program, TRIANGLE};
 pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;
+pub use tuning::{Dialect, Tuning, check};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use lapidary_core::DType;
 
-use crate::choices::Dialect;
 use crate::program::Program;
 use crate::signature::signature;
 use crate::template::render;
 use crate::translate::to_opencl;
+use crate::tuning::Dialect;
 use crate::{Source, shared};
 
 const COMMON: &str = include_str!("opencl/common.cl");
@@ -35,7 +35,7 @@ pub fn source(program: &Program) -> Source {
         let _ = writeln!(text, "typedef {real}{elements} vec;");
     }
     for (key, value) in program.heading().1 {
-        let _ = writeln!(text, "#define {key} {value}");
+        let _ = writeln!(text, "#define {} {value}", key.to_uppercase());
     }
     text += &match body {
         Body::OpenCl(body) => [COMMON, body].concat(),

@@ -2,10 +2,70 @@
 
 use lapidary_core::{DType, Limits};
 
+/// A parameter of a kernel as a number in a text.
+pub trait Number: Sized {
+    /// Returns the parameter as a number.
+    fn number(self) -> usize;
+    /// Returns the parameter with this number. `None` if there is no such value.
+    fn of(number: usize) -> Option<Self>;
+}
+
+impl Number for usize {
+    fn number(self) -> usize {
+        self
+    }
+
+    fn of(number: usize) -> Option<Self> {
+        Some(number)
+    }
+}
+
+/// A flag is 1 if it is set and 0 if not.
+impl Number for bool {
+    fn number(self) -> usize {
+        usize::from(self)
+    }
+
+    fn of(number: usize) -> Option<Self> {
+        (number <= 1).then_some(number == 1)
+    }
+}
+
+/// Declares the parameters of a kernel as a struct whose fields have names and numbers in texts.
+macro_rules! parameters {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
+
+        impl $name {
+            /// Returns the names and values of all parameters. A flag has the value 0 or 1.
+            #[must_use]
+            pub fn values(&self) -> Vec<(&'static str, usize)> {
+                vec![$((stringify!($field), crate::params::Number::number(self.$field))),*]
+            }
+
+            /// Makes the parameters from the values that `value` returns for their names.
+            ///
+            /// # Errors
+            /// The error of `value`, or a flag is neither 0 nor 1.
+            pub fn from_values(mut value: impl FnMut(&str) -> Result<usize, String>) -> Result<Self, String> {
+                Ok($name {
+                    $($field: {
+                        let (name, number) = (stringify!($field), value(stringify!($field))?);
+                        crate::params::Number::of(number).ok_or_else(|| format!("{name} is 0 or 1, not {number}"))?
+                    },)*
+                })
+            }
+        }
+    };
+}
+pub(crate) use parameters;
+
+parameters! {
 /// Parameters of a product by tiles in local memory. A work-group computes a tile of `mwg` × `nwg` elements of C. Each work-item
 /// computes `mr` × `nr` elements of the tile. A and B pass through local memory in slices of `kwg` terms along k. Work-items read
 /// rows from a slice in vectors of `vwm` elements. Local memory holds `stages` slices of each factor at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TileParams {
     /// Number of rows of C per work-group.
     pub mwg: usize,
@@ -22,45 +82,13 @@ pub struct TileParams {
     /// Number of slices of each factor in local memory. With 2 slices, a work-group fills one while it uses the other.
     pub stages: usize,
 }
+}
 
 impl TileParams {
-    /// Parameter sets that suit many devices, the fastest first. The last set has the lowest requirements.
-    const SAFE: [TileParams; 4] = [
-        TileParams { mwg: 128, nwg: 64, kwg: 8, mr: 8, nr: 8, vwm: 1, stages: 2 },
-        TileParams { mwg: 64, nwg: 64, kwg: 8, mr: 8, nr: 8, vwm: 1, stages: 2 },
-        TileParams { mwg: 32, nwg: 32, kwg: 8, mr: 4, nr: 4, vwm: 1, stages: 2 },
-        TileParams { mwg: 4, nwg: 4, kwg: 4, mr: 4, nr: 4, vwm: 1, stages: 2 },
-    ];
-
     /// Returns the number of work-items in a work-group.
     #[must_use]
     pub fn items(&self) -> usize {
         self.local().iter().product()
-    }
-
-    /// Parameters for a product on a CPU. The slices are thin, because compilers for CPUs take minutes to compile long loops
-    /// between barriers.
-    pub const SMALL: TileParams = TileParams { mwg: 8, nwg: 8, kwg: 2, mr: 2, nr: 2, vwm: 1, stages: 2 };
-
-    /// Returns two smaller tiles, the larger one first, for products that have too few large tiles
-    /// (bench/results/opencl/2026-11-24-h100-small-tiles.txt).
-    #[must_use]
-    pub fn smaller(dtype: DType) -> [TileParams; 2] {
-        let middle = TileParams { mwg: 32, nwg: 32, kwg: 16, mr: 4, nr: 4, vwm: 1, stages: 2 };
-        let small = TileParams { mwg: 16, nwg: 16, kwg: 32, mr: 2, nr: 2, vwm: 1, stages: 2 };
-        match dtype {
-            DType::F64 => [middle, small],
-            DType::F32 | DType::I32 => [TileParams { nr: 2, ..middle }; 2],
-        }
-    }
-
-    /// Chooses the tile for an m×n product on a device with `units` multiprocessors: `self`, or a smaller tile if tiles like
-    /// `self` would leave multiprocessors without work.
-    pub(crate) fn of_product(self, dtype: DType, [m, n]: [usize; 2], units: usize) -> Self {
-        let groups = |tile: &TileParams| m.div_ceil(tile.mwg) * n.div_ceil(tile.nwg);
-        let is_smaller = |tile: &TileParams| tile.mwg * tile.nwg < self.mwg * self.nwg;
-        let smaller = Self::smaller(dtype).into_iter().filter(is_smaller);
-        smaller.fold(self, |tile, next| if groups(&tile) < units { next } else { tile })
     }
 
     /// Returns the number of work-items in a work-group, in each dimension.
@@ -100,27 +128,12 @@ impl TileParams {
         ];
         rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
     }
-
-    /// Chooses the fastest predefined parameter set within the limits.
-    ///
-    /// # Errors
-    /// Even the smallest tile exceeds the limits. The error states the reason.
-    pub fn choose(dtype: DType, limits: &Limits) -> Result<Self, String> {
-        let mut refusal = String::new();
-        for params in Self::SAFE {
-            match params.check(dtype, limits) {
-                Ok(()) => return Ok(params),
-                Err(reason) => refusal = reason,
-            }
-        }
-        Err(refusal)
-    }
 }
 
+parameters! {
 /// Parameters of a product of operands that are stored in whole vectors of 16 bytes. The kernel text unrolls the loop over a
 /// slice, for devices whose compilers keep many values in registers. Every 32 consecutive work-items form a strip: `lanes_n`
 /// work-items along the columns of C, and 32 / `lanes_n` along the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VectorParams {
     /// Number of rows of C per work-group.
     pub mwg: usize,
@@ -139,33 +152,12 @@ pub struct VectorParams {
     /// Whether the kernel reads operands from local memory one step before their multiplication.
     pub ahead: bool,
 }
+}
 
 /// Number of work-items in a strip.
 const STRIP: usize = 32;
 
 impl VectorParams {
-    /// Returns the parameters for products with many tiles.
-    #[must_use]
-    pub fn wide(dtype: DType) -> Self {
-        match dtype {
-            DType::F64 => VectorParams { mwg: 128, nwg: 128, kwg: 8, mr: 8, nr: 8, lanes_n: 8, zigzag: true, ahead: true },
-            DType::F32 | DType::I32 => {
-                VectorParams { mwg: 256, nwg: 128, kwg: 16, mr: 16, nr: 8, lanes_n: 4, zigzag: false, ahead: true }
-            }
-        }
-    }
-
-    /// Returns the parameters for products with fewer tiles and for devices with little local memory.
-    #[must_use]
-    pub fn narrow(dtype: DType) -> Self {
-        match dtype {
-            DType::F64 => VectorParams { mwg: 64, nwg: 64, kwg: 8, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false },
-            DType::F32 | DType::I32 => {
-                VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false }
-            }
-        }
-    }
-
     /// Returns the number of elements in a vector.
     #[must_use]
     pub fn vector(dtype: DType) -> usize {
@@ -228,9 +220,9 @@ impl VectorParams {
     }
 }
 
+parameters! {
 /// Parameters of a product of packed panels without barriers. Each work-item holds `nr` columns of C in registers, with `mv`
 /// vectors of `vw` rows in each column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PanelParams {
     /// Number of vectors that a work-item holds in each column of C.
     pub mv: usize,
@@ -241,6 +233,29 @@ pub struct PanelParams {
     /// Number of work-items in a work-group. A device that runs work-items in lockstep needs more than one.
     pub group: usize,
 }
+}
+
+parameters! {
+/// Blocks of the factors that are packed at a time for a product of packed panels. The text of the kernel does not depend on them.
+pub struct PanelBlocks {
+    /// Maximum number of terms (extent along k).
+    pub kc: usize,
+    /// Maximum number of rows of A.
+    pub mc: usize,
+    /// Maximum number of columns of B.
+    pub nc: usize,
+}
+}
+
+impl PanelBlocks {
+    /// Checks that a block is not empty.
+    ///
+    /// # Errors
+    /// An extent is zero.
+    pub fn check(&self) -> Result<(), String> {
+        if [self.kc, self.mc, self.nc].contains(&0) { Err("a block has at least one element".to_owned()) } else { Ok(()) }
+    }
+}
 
 impl PanelParams {
     /// Returns the number of rows in a panel of A.
@@ -249,23 +264,18 @@ impl PanelParams {
         self.mv * self.vw
     }
 
-    /// Chooses parameters that fit the vector registers of a CPU with vectors of `bits` bits. A CPU with vectors of 512 bits or
-    /// more has 32 vector registers, and other CPUs have 16.
-    #[must_use]
-    pub fn choose(dtype: DType, bits: usize) -> Self {
-        let lanes = (bits / 8 / dtype.size()).clamp(2, 16);
-        PanelParams { mv: 3, vw: lanes, nr: if bits >= 512 { 8 } else { 4 }, group: 1 }
-    }
-
-    /// Checks that the kernel can be compiled.
+    /// Checks that the kernel can be compiled, and that a vector of the kernel fits a vector register of `vector_bits` bits.
     ///
     /// # Errors
-    /// A parameter violates a constraint, which the error states.
-    pub fn check(&self) -> Result<(), String> {
-        if ![2, 4, 8, 16].contains(&self.vw) {
-            return Err("vw is a vector length of OpenCL C: 2, 4, 8 or 16".to_owned());
-        }
-        if [self.mv, self.nr, self.group].contains(&0) { Err("every extent is at least 1".to_owned()) } else { Ok(()) }
+    /// A parameter violates a constraint, which the error states with its reason.
+    pub fn check(&self, dtype: DType, limits: &Limits, vector_bits: usize) -> Result<(), String> {
+        let rules = [
+            (![self.mv, self.nr, self.group].contains(&0), "every extent is at least 1"),
+            ([2, 4, 8, 16].contains(&self.vw), "vw is a vector length of OpenCL C: 2, 4, 8 or 16"),
+            (self.vw == 2 || 8 * self.vw * dtype.size() <= vector_bits, "vw elements fit a vector register of the device"),
+            (self.group <= limits.work_group, "the work-items fit a work-group of the device"),
+        ];
+        rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
     }
 }
 
@@ -274,60 +284,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_fit_the_limits_that_they_are_made_for() {
-        let (desktop, browser) = (
-            Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() },
-            Limits { work_group: 256, local_memory: 16 << 10, ..Limits::default() },
-        );
-        for dtype in [DType::F32, DType::F64] {
-            let (wide, narrow) = (VectorParams::wide(dtype), VectorParams::narrow(dtype));
-            assert_eq!((wide.check(dtype, &desktop), narrow.check(dtype, &browser)), (Ok(()), Ok(())));
-            assert!(wide.check(dtype, &browser).unwrap_err().contains("local memory"));
-            assert_eq!([wide, narrow].map(|params| params.transposes_b(dtype)), [true; 2]);
-            assert!(VectorParams { lanes_n: 3, ..narrow }.check(dtype, &desktop).unwrap_err().contains("power of two"));
-            assert!(VectorParams { mwg: 72, ..narrow }.check(dtype, &desktop).is_err());
-        }
-    }
-
-    #[test]
-    fn a_choice_meets_the_limits_and_no_faster_one_does() {
-        let h100 = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
-        assert_eq!(TileParams::choose(DType::F64, &h100), Ok(TileParams::SAFE[0]));
-        let small = Limits { work_group: 64, local_memory: 16 << 10, ..Limits::default() };
-        let chosen = TileParams::choose(DType::F64, &small).unwrap();
-        assert_eq!(chosen, TileParams::SAFE[2], "{}", TileParams::SAFE[1].check(DType::F64, &small).unwrap_err());
-        assert_eq!(
-            TileParams::choose(DType::F32, &Limits { work_group: 1, local_memory: 1024, ..Limits::default() }),
-            Ok(TileParams::SAFE[3])
-        );
-    }
-
-    #[test]
-    fn tiles_are_as_large_as_keeps_every_multiprocessor_at_work() {
-        let large = TileParams::SAFE[0];
-        for (dtype, [middle, small]) in [DType::F64, DType::F32].map(|dtype| (dtype, TileParams::smaller(dtype))) {
-            let tile = |m, n| large.of_product(dtype, [m, n], 132);
-            assert_eq!([tile(2048, 2048), tile(1056 * 16, 64)], [large; 2]);
-            assert_eq!([tile(1024, 1024), tile(32 * 132, 1)], [middle; 2]);
-            assert_eq!([tile(64, 64), tile(1, 1)], [small; 2]);
-            assert_eq!(large.of_product(dtype, [1, 1], 1), large);
-            // the tile stays the same, because the tiles of `smaller` are not smaller than `SAFE[3]`
-            assert_eq!(TileParams::SAFE[3].of_product(dtype, [1, 1], 132), TileParams::SAFE[3]);
-        }
-    }
-
-    #[test]
     fn a_refusal_says_why() {
         let limits = Limits { work_group: 256, local_memory: 32 << 10, ..Limits::default() };
         let odd = TileParams { mwg: 10, nwg: 8, kwg: 8, mr: 4, nr: 4, vwm: 1, stages: 2 };
         assert!(odd.check(DType::F32, &limits).unwrap_err().contains("divides"));
-        let none = TileParams { mr: 0, ..odd };
-        assert!(none.check(DType::F32, &limits).unwrap_err().contains("at least 1"));
-        assert!(
-            TileParams::choose(DType::F64, &Limits { work_group: 1, local_memory: 8, ..Limits::default() })
-                .unwrap_err()
-                .contains("local memory")
-        );
-        assert!(PanelParams { mv: 1, vw: 3, nr: 1, group: 1 }.check().is_err());
+        assert!(TileParams { mr: 0, ..odd }.check(DType::F32, &limits).unwrap_err().contains("at least 1"));
+        let even = TileParams { mwg: 8, ..odd };
+        assert_eq!(even.check(DType::F64, &limits), Ok(()));
+        assert!(even.check(DType::F64, &Limits { local_memory: 8, ..limits }).unwrap_err().contains("local memory"));
+        let panel = PanelParams { mv: 1, vw: 8, nr: 1, group: 1 };
+        assert_eq!(panel.check(DType::F64, &limits, 512), Ok(()));
+        assert!(panel.check(DType::F64, &limits, 256).unwrap_err().contains("vector register"));
+        assert!(PanelParams { vw: 3, ..panel }.check(DType::F64, &limits, 512).unwrap_err().contains("vector length"));
+    }
+
+    #[test]
+    fn vectors_fit_the_limits_that_they_are_made_for() {
+        let desktop = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
+        let narrow = VectorParams { mwg: 64, nwg: 64, kwg: 8, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+        assert_eq!(narrow.check(DType::F64, &desktop), Ok(()));
+        assert!(narrow.transposes_b(DType::F64));
+        assert!(VectorParams { lanes_n: 3, ..narrow }.check(DType::F64, &desktop).unwrap_err().contains("power of two"));
+        assert!(VectorParams { mwg: 72, ..narrow }.check(DType::F64, &desktop).is_err());
+    }
+
+    #[test]
+    fn parameters_are_made_from_the_values_that_they_have() {
+        let params = VectorParams { mwg: 64, nwg: 32, kwg: 8, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+        let values = params.values();
+        assert_eq!(values[..2], [("mwg", 64), ("nwg", 32)]);
+        let value = |name: &str| values.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(String::new);
+        assert_eq!(VectorParams::from_values(value), Ok(params));
     }
 }

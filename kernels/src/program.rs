@@ -269,7 +269,8 @@ impl Program {
             }
             // local memory holds a square, in which each line has one element of padding
             Program::Pad { dtype, items } => local("a square", SIDE * (SIDE + 1) * dtype.size()).and_then(|()| group(items)),
-            Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
+            // a compiler divides longer vectors
+            Program::GemmPanel { dtype, params } => params.check(dtype, limits, usize::MAX),
             // local memory holds a slice of A and a slice of B, in which each line has one element of padding
             Program::GemmBatched { dtype, lanes, micro, .. } => {
                 let bytes = 2 * BATCH_DEPTH * (lanes * micro + 1) * dtype.size();
@@ -321,56 +322,47 @@ impl Program {
         }
     }
 
-    /// Returns the name of the program and the parameters with which the text of the program begins.
+    /// Returns the name of the program, and the names and values of the parameters with which the text of the program begins. The
+    /// text contains the names in capitals.
     pub(crate) fn heading(&self) -> (&'static str, Vec<(&'static str, usize)>) {
         match *self {
-            Program::GemmTile { params: TileParams { mwg, nwg, kwg, mr, nr, vwm, stages }, trans_a, trans_b, .. } => {
-                let shape = [("MWG", mwg), ("NWG", nwg), ("KWG", kwg), ("MR", mr), ("NR", nr), ("VWM", vwm), ("STAGES", stages)];
-                let flags = [("TRANS_A", usize::from(trans_a)), ("TRANS_B", usize::from(trans_b))];
-                ("gemm_tile", [&shape[..], &flags].concat())
+            Program::GemmTile { params, trans_a, trans_b, .. } => {
+                let flags = [("trans_a", usize::from(trans_a)), ("trans_b", usize::from(trans_b))];
+                ("gemm_tile", [&params.values()[..], &flags].concat())
             }
-            Program::GemmVector {
-                dtype,
-                params: VectorParams { mwg, nwg, kwg, mr, nr, lanes_n, zigzag, ahead },
-                trans_b,
-                vec_c,
-            } => {
-                let shape = [("MWG", mwg), ("NWG", nwg), ("KWG", kwg), ("MR", mr), ("NR", nr), ("LANES_N", lanes_n)];
-                let flags = [("ZIGZAG", zigzag), ("AHEAD", ahead), ("TRANS_B", trans_b), ("VEC_C", vec_c)];
-                let flags = flags.map(|(name, set)| (name, usize::from(set)));
-                ("gemm_vector", [&shape[..], &flags, &[("V", VectorParams::vector(dtype))]].concat())
+            Program::GemmVector { dtype, params, trans_b, vec_c } => {
+                let flags = [("trans_b", usize::from(trans_b)), ("vec_c", usize::from(vec_c))];
+                ("gemm_vector", [&params.values()[..], &flags, &[("v", VectorParams::vector(dtype))]].concat())
             }
-            Program::Pad { dtype, items } => ("pad", vec![("ITEMS", items), ("SIDE", SIDE), ("V", VectorParams::vector(dtype))]),
-            Program::GemmPanel { params: PanelParams { mv, vw, nr, group }, .. } => {
-                ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr), ("GROUP", group)])
-            }
+            Program::Pad { dtype, items } => ("pad", vec![("items", items), ("side", SIDE), ("v", VectorParams::vector(dtype))]),
+            Program::GemmPanel { params, .. } => ("gemm_panel", params.values()),
             Program::GemmBatched { lanes, micro, trans_a, trans_b, .. } => {
-                let flags = [("TRANS_A", usize::from(trans_a)), ("TRANS_B", usize::from(trans_b))];
-                ("gemm_batched", [&[("LANES", lanes), ("MICRO", micro), ("DEPTH", BATCH_DEPTH)][..], &flags].concat())
+                let flags = [("trans_a", usize::from(trans_a)), ("trans_b", usize::from(trans_b))];
+                ("gemm_batched", [&[("lanes", lanes), ("micro", micro), ("depth", BATCH_DEPTH)][..], &flags].concat())
             }
-            Program::LuBatched { items, room, .. } => ("lu_batched", vec![("ITEMS", items), ("ROOM", room)]),
-            Program::LuRows { items, order, .. } => ("lu_rows", vec![("ITEMS", items), ("ORDER", order)]),
-            Program::Elements { group, .. } => ("elements", vec![("GROUP", group)]),
-            Program::Triangle { group, .. } => ("triangle", vec![("GROUP", group), ("NB", TRIANGLE)]),
+            Program::LuBatched { items, room, .. } => ("lu_batched", vec![("items", items), ("room", room)]),
+            Program::LuRows { items, order, .. } => ("lu_rows", vec![("items", items), ("order", order)]),
+            Program::Elements { group, .. } => ("elements", vec![("group", group)]),
+            Program::Triangle { group, .. } => ("triangle", vec![("group", group), ("nb", TRIANGLE)]),
             Program::Solve { dtype, items } => {
-                let own = [("MR", UNKNOWNS), ("NR", sides_of_item(dtype)), ("V", VectorParams::vector(dtype))];
-                ("solve", [&[("ITEMS", items), ("LANES", SOLVERS)][..], &own].concat())
+                let own = [("mr", UNKNOWNS), ("nr", sides_of_item(dtype)), ("v", VectorParams::vector(dtype))];
+                ("solve", [&[("items", items), ("lanes", SOLVERS)][..], &own].concat())
             }
-            Program::Exchange { items, .. } => ("exchange", vec![("ITEMS", items), ("COLUMNS", MOVED)]),
-            Program::Panel { items, .. } => ("panel", vec![("ITEMS", items)]),
-            Program::Strips { dtype, params: params @ StripParams { items, rows, width } } => {
+            Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
+            Program::Panel { items, .. } => ("panel", vec![("items", items)]),
+            Program::Strips { dtype, params: params @ StripParams { items, .. } } => {
                 let lines = LINES.min(items);
-                let shape = [("ITEMS", items), ("ROWS", rows), ("WIDTH", width), ("V", params.vector(dtype))];
-                ("strips", [&shape[..], &[("LINES", lines), ("LINE", items / lines), ("TOGETHER", STRIPS_PER_ITEM)]].concat())
+                let shape = [("v", params.vector(dtype)), ("lines", lines), ("line", items / lines), ("together", STRIPS_PER_ITEM)];
+                ("strips", [&params.values()[..], &shape].concat())
             }
-            Program::Columns { items, .. } => ("columns", vec![("ITEMS", items), ("LANES", LANES), ("WIDTH", COLUMNS)]),
+            Program::Columns { items, .. } => ("columns", vec![("items", items), ("lanes", LANES), ("width", COLUMNS)]),
         }
     }
 
     /// Returns a file name for the text, which consists of the program, the element type and the parameters.
     pub(crate) fn file(&self, extension: &str) -> String {
         let (name, values) = self.heading();
-        let values: String = values.iter().map(|(key, value)| format!("-{}{value}", key.to_lowercase())).collect();
+        let values: String = values.iter().map(|(key, value)| format!("-{key}{value}")).collect();
         format!("{name}-{}{values}.{extension}", self.dtype())
     }
 }

@@ -17,7 +17,7 @@ pub enum Purpose {
     /// Copy of a panel that is factored by strips.
     Strips,
     /// Counters of the strips that work-groups have taken and have factored, used if
-    /// [`Choices::groups_may_wait`](crate::Choices::groups_may_wait) is set. Kernels use the counters as numbers of strips, so the counters must be zero whenever no kernel runs.
+    /// [`Tuning::groups_may_wait`](crate::Tuning::groups_may_wait) is set. Kernels use the counters as numbers of strips, so the counters must be zero whenever no kernel runs.
     StripCounters,
 }
 
@@ -57,7 +57,7 @@ impl<B> Default for Scratch<B> {
 
 impl<B> Scratch<B> {
     /// Counts scratch memory against a memory limit of `limit` bytes, an eighth of which is reserved for scratch memory. The
-    /// caller must make the device's [`Choices`](crate::Choices::within_memory) for the same limit.
+    /// caller must make the device's [`Tuning`](crate::Tuning::within_memory) for the same limit.
     pub fn limit_memory(&mut self, limit: usize) {
         self.limit = Some(limit);
     }

@@ -3,8 +3,10 @@
 
 use lapidary_core::{DType, Limits};
 
+use crate::params::parameters;
+
+parameters! {
 /// Shape of a strip, in scratch memory and in the registers of one work-group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StripParams {
     /// Number of work-items in a work-group, a power of two.
     pub items: usize,
@@ -13,6 +15,7 @@ pub struct StripParams {
     /// Number of columns of a strip, a power of two from 2 to half of `items`. Because the width is a power of two, all rows of a
     /// strip on the diagonal of the panel lie in the strip.
     pub width: usize,
+}
 }
 
 impl StripParams {

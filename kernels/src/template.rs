@@ -2,8 +2,8 @@
 
 use minijinja::{Environment, UndefinedBehavior, Value};
 
-use crate::choices::Dialect;
 use crate::program::Program;
+use crate::tuning::Dialect;
 
 /// Renders a template with the parameters of a program and the names of a kernel's operands in the text.
 ///
@@ -17,14 +17,17 @@ pub(crate) fn render<'a>(
     operands: impl Iterator<Item = (&'a str, &'a str)>,
     dialect: Dialect,
 ) -> String {
-    let operands = operands.map(|(name, in_text)| (name, Value::from(in_text)));
+    let operands = operands.map(|(name, in_text)| (name.to_owned(), Value::from(in_text)));
     let (_, parameters) = program.heading();
-    let parameters = parameters.into_iter().map(|(key, value)| (key, Value::from(value)));
+    let parameters = parameters.into_iter().map(|(key, value)| (key.to_uppercase(), Value::from(value)));
     let vec = match dialect {
         Dialect::Wgsl => "vec",
         Dialect::OpenClC => "(vec)",
     };
-    let context: Value = operands.chain(parameters).chain([("kernel", Value::from(kernel)), ("VEC", Value::from(vec))]).collect();
+    let context: Value = operands
+        .chain(parameters)
+        .chain([("kernel".to_owned(), Value::from(kernel)), ("VEC".to_owned(), Value::from(vec))])
+        .collect();
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_function("xor", |x: usize, y: usize| x ^ y);

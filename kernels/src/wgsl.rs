@@ -9,10 +9,10 @@ use std::fmt::Write;
 use lapidary_core::DType;
 
 use crate::Source;
-use crate::choices::Dialect;
 use crate::program::Program;
 use crate::signature::{Takes, signature};
 use crate::template::render;
+use crate::tuning::Dialect;
 
 /// Generates the text of one kernel of a program. The operands `i` and `same[i]` lie in the same buffer, and `same[i]` is the
 /// first operand in that buffer.
@@ -66,7 +66,7 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
         let _ = writeln!(text, "alias vec = vec{elements}<real>;\nalias size = u32;");
     }
     for (key, value) in program.heading().1 {
-        let _ = writeln!(text, "const {key} = {value}u;");
+        let _ = writeln!(text, "const {} = {value}u;", key.to_uppercase());
     }
     text += "\nstruct Args {\n";
     for (name, takes) in signature {

@@ -67,6 +67,8 @@ mod schedules;
 mod select;
 mod settings;
 mod singular;
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
+mod tuned;
 
 pub use call::Call;
 pub use equilibrate::{Equilibration, Rounding, ScaledRhs};
@@ -83,6 +85,8 @@ pub use lapidary_core::{
 };
 #[cfg(feature = "program-cache")]
 pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
+pub use lapidary_kernels as kernels;
 pub use lu::Lu;
 pub use machine::Machine;
 pub use price::{Explanation, PricedSet, Reason};

@@ -7,6 +7,8 @@ use lapidary_backend_cpu::CpuDevice;
 #[cfg(feature = "program-cache")]
 use lapidary_core::ProgramCache;
 use lapidary_core::{Device, Error, ErrorKind, Result};
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
+use lapidary_kernels::Database;
 
 use crate::select::{Backend, Pick, Select, Which};
 use crate::settings::Settings;
@@ -31,7 +33,12 @@ pub(crate) fn open(select: &Select, settings: &Settings) -> Result<Opened> {
         cache: Arc::new(settings.program_cache()),
         notes: Vec::new(),
     };
-    let mut opening = Opening { settings, opened };
+    let mut opening = Opening {
+        settings,
+        opened,
+        #[cfg(any(feature = "opencl", feature = "wgpu"))]
+        kernels: None,
+    };
     select.picks.iter().try_for_each(|pick| opening.pick(pick))?;
     if opening.opened.devices.is_empty() {
         return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
@@ -47,6 +54,9 @@ pub(crate) fn boxed(device: impl Device) -> Box<dyn Device> {
 struct Opening<'a> {
     settings: &'a Settings,
     opened: Opened,
+    /// The database of kernels, which is read when the first backend with generated kernels is opened.
+    #[cfg(any(feature = "opencl", feature = "wgpu"))]
+    kernels: Option<Arc<Database>>,
 }
 
 /// The devices that a backend lists. Each element of `devices` contains the model of a device and states whether the device is the
@@ -86,20 +96,36 @@ impl Opening<'_> {
                 let devices =
                     listing.devices.iter().map(|found| (found.facts.identity.model.clone(), found.facts.is_cpu())).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
+                let kernels = self.kernels();
                 let open = |indices: &[usize]| crate::opencl::OpenClDevice::open_all(indices, limit, &cache);
+                let with_kernels = move |device: crate::opencl::OpenClDevice| boxed(device.with_database(&kernels));
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |indices| open(indices).into_iter().map(|device| device.map(boxed)).collect())
+                self.extend(pick, &kind, |indices| open(indices).into_iter().map(|device| device.map(&with_kernels)).collect())
             }
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => {
                 let listing = crate::wgpu::list();
                 let devices = listing.devices.iter().map(|found| (found.info.name.clone(), found.is_cpu)).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
+                let kernels = self.kernels();
                 let open = |&index: &usize| crate::wgpu::WgpuDevice::open(index, limit, Arc::clone(&cache));
+                let with_kernels = move |device: crate::wgpu::WgpuDevice| boxed(device.with_database(&kernels));
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |indices| indices.iter().map(|index| open(index).map(boxed)).collect())
+                self.extend(pick, &kind, |indices| indices.iter().map(|index| open(index).map(&with_kernels)).collect())
             }
         }
+    }
+
+    /// Returns the database of kernels: the user's tuned kernels, then those that ship with Lapidary.
+    #[cfg(any(feature = "opencl", feature = "wgpu"))]
+    fn kernels(&mut self) -> Arc<Database> {
+        let (settings, notes) = (self.settings, &mut self.opened.notes);
+        let read = || {
+            let (database, problems) = crate::tuned::database(settings);
+            notes.extend(problems);
+            Arc::new(database)
+        };
+        Arc::clone(self.kernels.get_or_insert_with(read))
     }
 
     /// Opens the devices of one backend. Every device that the selection names by number must open. If the selection names only the

@@ -21,11 +21,14 @@ pub struct Settings {
     /// Folder of the cache of compiled programs. If the setting is `None`, compiled programs are stored in the user's cache
     /// folder. If the path is empty, no compiled programs are stored.
     pub cache_dir: Option<PathBuf>,
+    /// Folder of the user's tuned kernels, which `lapidary tune` writes. If the setting is `None`, the folder is a part of the
+    /// user's data folder. If the path is empty, devices use only the kernels that ship with Lapidary.
+    pub kernels_dir: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Reads settings from the variables `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB` and
-    /// `LAPIDARY_CACHE_DIR`. An empty variable counts as unset.
+    /// Reads settings from the variables `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB`, `LAPIDARY_CACHE_DIR` and
+    /// `LAPIDARY_KERNELS_DIR`. An empty variable counts as unset.
     ///
     /// # Errors
     /// The value of an environment variable is invalid.
@@ -35,8 +38,9 @@ impl Settings {
             text.parse().ok().filter(|&nb| nb > 0).ok_or("give a number of columns from 1 to 2⁶⁴ − 1")
         })?;
         // a path need not be valid Unicode
-        let cache_dir = std::env::var_os("LAPIDARY_CACHE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
-        Ok(Settings { memory_limit, nb, cache_dir })
+        let folder = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let [cache_dir, kernels_dir] = ["LAPIDARY_CACHE_DIR", "LAPIDARY_KERNELS_DIR"].map(folder);
+        Ok(Settings { memory_limit, nb, cache_dir, kernels_dir })
     }
 
     /// Returns an error if a setting is zero, since no machine can work with it.
@@ -56,6 +60,15 @@ impl Settings {
     pub fn program_cache(&self) -> ProgramCache {
         let of_user = || Some(directories::BaseDirs::new()?.cache_dir().join("lapidary").join("programs"));
         ProgramCache::new(self.cache_dir.clone().or_else(of_user).filter(|folder| !folder.as_os_str().is_empty()))
+    }
+
+    /// Returns the folder of the user's tuned kernels. Returns `None` if there is no such folder, or if devices use only the
+    /// kernels that ship with Lapidary.
+    #[cfg(any(feature = "opencl", feature = "wgpu"))]
+    #[must_use]
+    pub fn kernels_folder(&self) -> Option<PathBuf> {
+        let of_user = || Some(directories::BaseDirs::new()?.data_dir().join("lapidary").join("kernels"));
+        self.kernels_dir.clone().or_else(of_user).filter(|folder| !folder.as_os_str().is_empty())
     }
 
     /// Parses a number of bytes: `4096`, `64K`, `256MiB`, `1.5G`, `2T`. K, M, G and T are powers of 1024.

@@ -206,7 +206,12 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
     for items in [0, 4] {
         let settings = settings();
         let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_strips(items).unwrap();
+        let device = OpenClDevice::open(first, None, cache)
+            .unwrap()
+            .with_tiles()
+            .unwrap()
+            .with_entries(&format!("strips items={items}"))
+            .unwrap();
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
         let resident = Resident::new(Graded(format!("strips of {items}"), machine));
         grade_some::<f64>(&resident, &few(), "::getrf::");

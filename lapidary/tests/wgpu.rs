@@ -37,7 +37,6 @@ use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
 use resident::Resident;
 use settings::{limited, settings};
 use tall::{nan_pivot, panels, subnormal_pivot};
@@ -154,7 +153,7 @@ fn products_through_workgroup_memory() {
 fn panels_column_by_column_and_by_strips_of_every_shape() {
     let Some((index, _)) = first() else { return };
     for items in [0, 4] {
-        let way = |device: WgpuDevice| device.with_tiles().unwrap().with_strips(items).unwrap();
+        let way = |device: WgpuDevice| device.with_tiles().unwrap().with_entries(&format!("strips items={items}")).unwrap();
         let resident = Resident::new(made::<1>(&format!("strips of {items}"), index, &settings(), way));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
@@ -170,8 +169,11 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
 fn strips_that_wait() {
     let bears = |found: &Found| ["NVIDIA", "SwiftShader driver"].contains(&found.info.driver.as_str());
     for (index, _) in adapters("that bears waits", bears) {
-        let way =
-            |waits| move |device: WgpuDevice| device.with_tiles().unwrap().with_strips(16).unwrap().with_waits(waits).unwrap();
+        let way = |waits| {
+            move |device: WgpuDevice| {
+                device.with_tiles().unwrap().with_entries("strips items=16").unwrap().with_waits(waits).unwrap()
+            }
+        };
         let [waiting, launched] = [true, false].map(|waits| made::<1>("strips", index, &settings(), way(waits)));
         let checked = made::<1>("checked", index, &settings(), |device| way(true)(device).with_checks());
         for (m, n) in [(500, 150), (77, 77), (300, 5), (40, 90)] {
@@ -196,13 +198,10 @@ fn strips_that_wait() {
 #[test]
 fn products_that_read_ahead() {
     let Some((index, _)) = first() else { return };
-    let way = |dtype| {
-        let narrow = VectorParams { zigzag: false, ahead: true, ..VectorParams::narrow(dtype) };
-        let tile = TileParams { mwg: 32, nwg: 32, kwg: 8, mr: 4, nr: 4, vwm: 2, stages: 1 };
-        Products::Vector(VectorProducts { wide: None, narrow, tile })
-    };
-    let ahead = [way(DType::F32), way(DType::F64)];
-    let device = made::<1>("ahead", index, &settings(), |device| device.with_tiles().unwrap().with_products(ahead).unwrap());
+    let ahead = "gemm_vector f32 mwg=64 nwg=64 kwg=16 mr=4 nr=8 lanes_n=4 zigzag=0 ahead=1\n\
+                 gemm_vector f64 mwg=64 nwg=64 kwg=8 mr=4 nr=8 lanes_n=4 zigzag=0 ahead=1\n\
+                 gemm_tile mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=2 stages=1";
+    let device = made::<1>("ahead", index, &settings(), |device| device.with_tiles().unwrap().with_entries(ahead).unwrap());
     grade::<f64>(&device, &few());
     grade::<f32>(&device, &few());
 }

@@ -9,6 +9,7 @@ use lapidary_conformance::{Subject, routines_of};
 
 use super::message::Message;
 use crate::options::remember_programs;
+use crate::worker::send;
 
 /// A machine as a subject, with the selection and the settings with which it was opened.
 pub struct Graded {
@@ -22,7 +23,7 @@ impl Graded {
     pub fn open(select: Select, settings: &Settings) -> Result<Self> {
         let machine = Machine::with_settings(&select, settings)?;
         remember_programs(&machine);
-        machine.program_cache().listen(|program| Message::Program(program.to_owned()).send());
+        machine.program_cache().listen(|program| send(&Message::Program(program.to_owned())));
         Ok(Graded { machine, select, settings: settings.clone() })
     }
 }

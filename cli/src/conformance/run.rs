@@ -9,11 +9,11 @@ use lapidary_conformance::suite::Property;
 use lapidary_conformance::{grader, grades};
 
 use super::message::{Job, Message};
-use super::watch::{Ended, Event, Worker};
 use super::{files, resume, verdicts};
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
 use crate::progress::Progress;
+use crate::worker::{Ended, Event, Worker};
 
 /// A run of the conformance suite, as the user requests it.
 pub struct Run<S> {
@@ -76,7 +76,7 @@ impl<S> Run<S> {
     }
 
     /// The identity of the subject that the worker process has opened.
-    fn opened(&self, worker: &mut Worker) -> Result<Identity> {
+    fn opened(&self, worker: &mut Worker<Message>) -> Result<Identity> {
         let named = &self.subject;
         match worker.next() {
             Event::Said(Message::Opened(identity)) => Ok(identity),
@@ -116,7 +116,7 @@ impl<S> Run<S> {
 
     /// Adds the messages of the worker process to the report. Returns when the grades have been measured, or when the worker
     /// process has ended.
-    fn follow(&self, worker: &mut Worker, report: &mut Report, progress: &Progress) -> Result<Option<Ended>> {
+    fn follow(&self, worker: &mut Worker<Message>, report: &mut Report, progress: &Progress) -> Result<Option<Ended>> {
         loop {
             match worker.next() {
                 Event::Said(Message::Began(what)) => {

@@ -7,26 +7,27 @@ use lapidary_conformance::report::GRADES;
 use lapidary_conformance::suite::properties;
 use lapidary_conformance::{Grader, Scope, Subject};
 
-use super::message::{JobReceiver, Message};
+use super::message::{Job, Message};
 use crate::failure::Result;
+use crate::worker::{Inbox, send};
 
 /// Runs the trials of a job on a subject, then measures the grades.
-pub fn work<S: Subject + 'static>(subject: &S, scope: Scope, orders: &JobReceiver) -> Result<()> {
+pub fn work<S: Subject + 'static>(subject: &S, scope: Scope, orders: &Inbox<Job>) -> Result<()> {
     let identity = subject.identity();
-    Message::Opened(identity.clone()).send();
-    let job = orders.job()?;
+    send(&Message::Opened(identity.clone()));
+    let job = orders.next()?;
     let grader = Grader::new(subject, &identity, scope, &expectation::known());
     let mut tried = job.tried;
     for property in properties::<S>() {
         let name = property.full_name();
         if job.trials.contains(&name) {
-            Message::Began(name).send();
+            send(&Message::Began(name));
             let trial = grader.try_on(subject, &property);
-            Message::Tried(Box::new(trial.clone())).send();
+            send(&Message::Tried(Box::new(trial.clone())));
             tried.push(trial);
         }
     }
-    Message::Began(GRADES.to_owned()).send();
-    Message::Graded(grades(subject, &tried)).send();
+    send(&Message::Began(GRADES.to_owned()));
+    send(&Message::Graded(grades(subject, &tried)));
     Ok(())
 }

@@ -8,13 +8,14 @@ use lapidary_conformance::report::{Mode, Settings};
 use lapidary_conformance::suite::{Property, properties, selects};
 use lapidary_conformance::{Guarded, Scope};
 
-use crate::conformance::message::{JobReceiver, Message};
+use crate::conformance::message::Message;
 use crate::conformance::run::Run;
 use crate::conformance::{Graded, files, verdicts, worker};
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::DeviceOptions;
 use crate::report::out;
+use crate::worker::{Inbox, send};
 
 /// Options of `lapidary conformance`.
 #[derive(clap::Args, Debug)]
@@ -169,7 +170,7 @@ fn asked(args: &Args) -> Result<Run<Guarded<Graded>>> {
 
 /// Opens the subject and runs its trials. The process that has started this process receives the reports.
 fn work(args: &Args) -> Result<()> {
-    let orders = JobReceiver::listen();
+    let orders = Inbox::listen();
     let tried = match &args.subject {
         Some(name) => {
             Library::open(name).map_err(Failure::from).map(|library| worker::work(&Guarded(library), args.scope(), &orders))
@@ -177,7 +178,7 @@ fn work(args: &Args) -> Result<()> {
         None => opened(args).map(|graded| worker::work(&Guarded(graded), args.scope(), &orders)),
     };
     tried.unwrap_or_else(|failure| {
-        Message::Refused { status: failure.code(), message: failure.to_string() }.send();
+        send(&Message::Refused { status: failure.code(), message: failure.to_string() });
         Ok(())
     })
 }

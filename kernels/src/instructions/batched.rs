@@ -1,13 +1,14 @@
 //! Instructions on batches of small matrices. Either one launch computes all matrices, or the kernels of the single instruction
 //! compute one matrix after the other.
 
-use lapidary_core::{DType, Diag, Instruction, Limits, Op, Result, Side, Swaps, Uplo, Value};
+use lapidary_core::{DType, Diag, Limits, Op, Result, Side, Swaps, Uplo, Value};
 
 use super::Sequence;
 use super::gemm::Factor;
 use crate::call::{Arg, Call, Target, View};
-use crate::choices::Choices;
+use crate::database::Family;
 use crate::program::Program;
+use crate::tuning::Tuning;
 
 /// Minimum of m·n·k from which on the products of a batch are computed one by one. Above this limit, the tiles of one product
 /// occupy a large device. The kernel for single products has larger tiles than the kernel for batches.
@@ -57,8 +58,8 @@ fn items(enough: usize, most: usize) -> usize {
 
 /// Chooses the program that factors matrices of `rows` × `cols`, or solves for `cols` right-hand sides. Returns `None` if one
 /// work-group would take too long or exceed the limits. `rounds` is the number of loop iterations of all work-items together.
-fn lu_program(choices: &Choices, limits: &Limits, dtype: DType, [rows, cols]: [usize; 2], rounds: usize) -> Option<Program> {
-    let items = items(rows, choices.batch_group);
+fn lu_program(tuning: &Tuning, limits: &Limits, dtype: DType, [rows, cols]: [usize; 2], rounds: usize) -> Option<Program> {
+    let items = items(rows, tuning.group(Family::Batched, dtype));
     if rows.max(cols) > MAX_ORDER || rounds.div_ceil(items) > limits.loop_iterations {
         return None;
     }
@@ -69,62 +70,31 @@ fn lu_program(choices: &Choices, limits: &Limits, dtype: DType, [rows, cols]: [u
 }
 
 /// Chooses the program that factors all matrices of a batch in one launch.
-fn getrf_program(choices: &Choices, limits: &Limits, dtype: DType, m: usize, n: usize) -> Option<Program> {
-    let (order, items) = (m.max(n).next_power_of_two().max(LEAST_ROWS), ROWS.min(choices.batch_group));
+fn getrf_program(tuning: &Tuning, limits: &Limits, dtype: DType, m: usize, n: usize) -> Option<Program> {
+    let (order, items) = (m.max(n).next_power_of_two().max(LEAST_ROWS), ROWS.min(tuning.group(Family::Batched, dtype)));
     let by_rows = Program::LuRows { dtype, items, order };
     if by_rows.check(limits).is_ok() {
         return Some(by_rows);
     }
     // each element of each update takes one loop iteration
-    lu_program(choices, limits, dtype, [m, n], m.min(n) * (m + 1) * (n + 1))
+    lu_program(tuning, limits, dtype, [m, n], m.min(n) * (m + 1) * (n + 1))
 }
 
 /// Chooses the program that solves for all matrices of a batch in one launch.
-fn getrs_program(choices: &Choices, limits: &Limits, dtype: DType, n: usize, nrhs: usize) -> Option<Program> {
+fn getrs_program(tuning: &Tuning, limits: &Limits, dtype: DType, n: usize, nrhs: usize) -> Option<Program> {
     let rounds = n * (n + 2) * (nrhs + 1);
-    lu_program(choices, limits, dtype, [n, nrhs], rounds)
+    lu_program(tuning, limits, dtype, [n, nrhs], rounds)
 }
 
 /// Chooses the program that computes all products of a batch in one launch.
-fn gemm_program(choices: &Choices, limits: &Limits, dtype: DType, size: [usize; 3], trans: [bool; 2]) -> Option<Program> {
-    let lanes = 1 << (choices.batch_group.ilog2() / 2);
+fn gemm_program(tuning: &Tuning, limits: &Limits, dtype: DType, size: [usize; 3], trans: [bool; 2]) -> Option<Program> {
+    let lanes = 1 << (tuning.group(Family::Batched, dtype).ilog2() / 2);
     let [m, n, k] = size;
     let micro = if m.max(n) <= lanes * MICRO[0] { MICRO[0] } else { MICRO[1] };
     let program = Program::GemmBatched { dtype, lanes, micro, trans_a: trans[0], trans_b: trans[1] };
     let tiles = m.div_ceil(lanes * micro).saturating_mul(n.div_ceil(lanes * micro));
     let is_large = m.saturating_mul(n).saturating_mul(k) >= MAX_PRODUCT || k > limits.loop_iterations / 2 || tiles > limits.groups;
     Some(program).filter(|program| !is_large && program.check(limits).is_ok())
-}
-
-/// Returns the single instruction for the first matrix of a batch, if the device computes the matrices one by one. Returns `None`
-/// if one launch computes all matrices.
-#[must_use]
-pub fn single<'a, B>(
-    choices: &Choices,
-    limits: &Limits,
-    dtype: DType,
-    instruction: &Instruction<View<'a, B>>,
-) -> Option<Instruction<View<'a, B>>> {
-    match *instruction {
-        Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } if count > 0 => {
-            let (a, b, c) = (matrix(a, count, 0), matrix(b, count, 0), matrix(c, count, 0));
-            let k = op_a.shape((a.rows, a.cols)).1;
-            let program = gemm_program(choices, limits, dtype, [c.rows, c.cols, k], [op_a.is_trans(), op_b.is_trans()]);
-            program.is_none().then_some(Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })
-        }
-        Instruction::GetrfBatched { count, pivoting, a, ipiv, info } if count > 0 => {
-            let (a, ipiv, info) = (matrix(a, count, 0), piece(ipiv, count, 0), piece(info, count, 0));
-            let program = getrf_program(choices, limits, dtype, a.rows, a.cols);
-            program.is_none().then_some(Instruction::Getrf { pivoting, first_row: 0, a, ipiv, info })
-        }
-        Instruction::GetrsBatched { count, op, lu, b, .. } if count > 0 => {
-            let (a, b) = (matrix(lu, count, 0), matrix(b, count, 0));
-            let (side, uplo, diag, alpha) = (Side::Left, Uplo::Upper, Diag::NonUnit, Value::new(dtype, 1.0));
-            let program = getrs_program(choices, limits, dtype, b.rows, b.cols);
-            program.is_none().then_some(Instruction::Trsm { side, uplo, op, diag, alpha, a, b })
-        }
-        _ => None,
-    }
 }
 
 impl<D: Target> Sequence<'_, D> {
@@ -154,8 +124,8 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the caller upholds the contract of this module.
             return unsafe { self.scale(beta, c) };
         }
-        let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
-        let program = gemm_program(&choices, &limits, self.dtype, [m, n, k], [op_a.is_trans(), op_b.is_trans()]);
+        let (tuning, limits) = (self.device.tuning(), &self.device.facts().limits);
+        let program = gemm_program(tuning, limits, self.dtype, [m, n, k], [op_a.is_trans(), op_b.is_trans()]);
         let Some(program @ Program::GemmBatched { lanes, micro, .. }) = program else {
             return (0..count).try_for_each(|i| {
                 let (a, b, c) = (matrix(a, count, i), matrix(b, count, i), matrix(c, count, i));
@@ -188,8 +158,8 @@ impl<D: Target> Sequence<'_, D> {
             return Ok(());
         }
         let (m, n) = (a.rows, a.cols / count);
-        let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
-        let Some(program) = getrf_program(&choices, &limits, self.dtype, m, n) else {
+        let (tuning, limits) = (self.device.tuning(), &self.device.facts().limits);
+        let Some(program) = getrf_program(tuning, limits, self.dtype, m, n) else {
             // SAFETY: the caller upholds the contract of this module.
             unsafe { self.clear(info)? };
             return (0..count).try_for_each(|i| {
@@ -233,8 +203,8 @@ impl<D: Target> Sequence<'_, D> {
             return Ok(());
         }
         let (n, nrhs) = (b.rows, b.cols / count);
-        let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
-        let Some(program) = getrs_program(&choices, &limits, self.dtype, n, nrhs) else {
+        let (tuning, limits) = (self.device.tuning(), &self.device.facts().limits);
+        let Some(program) = getrs_program(tuning, limits, self.dtype, n, nrhs) else {
             return (0..count).try_for_each(|i| {
                 // SAFETY: the caller upholds the contract of this module, also for one matrix of each operand.
                 unsafe { self.getrs(op, matrix(lu, count, i), piece(ipiv, count, i), matrix(b, count, i)) }
@@ -275,7 +245,7 @@ impl<D: Target> Sequence<'_, D> {
         if count == 0 {
             return Ok(());
         }
-        let (n, group, dtype) = (lu.rows, self.device.choices().group, self.dtype);
+        let (n, group, dtype) = (lu.rows, self.elements_group(), self.dtype);
         self.parts((count, 1), [group, 1], |device, (first, _, some, _)| {
             let info = [Arg::Out(info.buffer), Arg::Size(info.at + first)];
             let lu = args(matrices(lu, count, first, some), some, false);
@@ -288,7 +258,7 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Fills a column of integers with zeros.
     unsafe fn clear(&mut self, info: View<'_, D::Buffer>) -> Result<()> {
-        let (group, dtype) = (self.device.choices().group, self.dtype);
+        let (group, dtype) = (self.elements_group(), self.dtype);
         self.parts((info.rows, 1), [group, 1], |device, (first, _, some, _)| {
             let args = [Arg::Size(some), Arg::Out(info.buffer), Arg::Size(info.at + first)];
             let program = Program::Elements { dtype, group };

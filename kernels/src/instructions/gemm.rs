@@ -1,11 +1,11 @@
 //! Enqueues the kernels of a product C ← α·op(A)·op(B) + β·C.
 
-use lapidary_core::{Op, Result, Value};
+use lapidary_core::{Error, ErrorKind, Op, Result, Value};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
-use crate::choices::Products;
-use crate::params::{PanelParams, TileParams};
+use crate::params::{PanelBlocks, PanelParams};
+use crate::product::Product as Kernel;
 use crate::program::Program;
 use crate::scratch::Purpose;
 
@@ -35,11 +35,6 @@ fn rows<B>((op, a): Factor<'_, B>, first: usize, count: usize) -> View<'_, B> {
     if op.is_trans() { a.sub(0, first, a.rows, count) } else { a.sub(first, 0, count, a.cols) }
 }
 
-/// Size in bytes of a line of a packed panel, small enough for a panel of B to stay in a first-level cache.
-const DEPTH_BYTES: usize = 4096;
-/// Maximum number of rows of A, or of columns of B, that are packed at a time.
-const PACKED: usize = 4096;
-
 impl<D: Target> Sequence<'_, D> {
     pub(super) unsafe fn gemm(
         &mut self,
@@ -58,24 +53,44 @@ impl<D: Target> Sequence<'_, D> {
                 self.scale(beta, c)
             } else {
                 let product = Product { k, alpha, a, b, beta, c };
-                match self.device.choices().product_of(self.dtype, c.rows, c.cols) {
-                    Products::Tile(params) => self.tile(&params, product),
-                    Products::Panel(params) => self.panels(&params, product),
-                    Products::Vector(products) => self.vectors(&products, product),
-                }
+                self.multiply(product)
             }
         }
     }
 
-    pub(super) unsafe fn tile(&mut self, params: &TileParams, product: Product<'_, D::Buffer>) -> Result<()> {
-        let program = Program::GemmTile {
-            dtype: self.dtype,
-            params: *params,
-            trans_a: product.a.0.is_trans(),
-            trans_b: product.b.0.is_trans(),
-        };
-        // SAFETY: the caller upholds the contract of this module.
-        unsafe { self.tiles(program, "gemm_tile", [params.mwg, params.nwg], product) }
+    /// Computes a product with the first kernel that the database names for its size, that suits its operands, and that the device
+    /// can run. The last kernel is used without asking the device, so that the error of its compiler is reported.
+    unsafe fn multiply(&mut self, product: Product<'_, D::Buffer>) -> Result<()> {
+        let (Product { a, b, c, .. }, dtype) = (product, self.dtype);
+        let entry = |device: &D, number| device.tuning().products(dtype, [c.rows, c.cols]).nth(number);
+        let mut next = entry(self.device, 0);
+        for number in 1.. {
+            let Some(kernel) = next else { break };
+            next = entry(self.device, number);
+            let program = match kernel {
+                // SAFETY: the caller upholds the contract of this module.
+                Kernel::Vector(params) => match unsafe { self.vectors(&params, product)? } {
+                    true => return Ok(()),
+                    false => continue,
+                },
+                Kernel::Tile(params) => {
+                    let (trans_a, trans_b) = (a.0.is_trans(), b.0.is_trans());
+                    Program::GemmTile { dtype, params, trans_a, trans_b }
+                }
+                Kernel::Panel(params, _) => Program::GemmPanel { dtype, params },
+            };
+            if next.is_some() && !self.device.can_run(&program, kernel.kernel())? {
+                continue;
+            }
+            // SAFETY: the caller upholds the contract of this module.
+            return unsafe {
+                match kernel {
+                    Kernel::Panel(params, blocks) => self.panels(&params, &blocks, product),
+                    _ => self.tiles(program, kernel.kernel(), kernel.tile(), product),
+                }
+            };
+        }
+        Err(Error::new(ErrorKind::Unsupported, "gemm", "the database names no kernel that the device can run"))
     }
 
     /// Computes a product with a kernel in which each work-group computes one tile of C.
@@ -100,20 +115,26 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Chooses the number of terms, and the number of rows of A and of columns of B, that are packed at a time. The packed block
     /// fits scratch memory, but contains at least one term of one panel of each factor.
-    fn packed(&self, params: &PanelParams, k: usize) -> (usize, [usize; 2]) {
+    fn packed(&self, params: &PanelParams, blocks: &PanelBlocks, k: usize) -> (usize, [usize; 2]) {
         let (mr, nr) = (params.mr(), params.nr);
-        let room = self.device.choices().max_scratch_bytes / self.dtype.size();
+        let room = self.device.tuning().max_scratch_bytes / self.dtype.size();
         // if scratch memory is short, fewer terms are packed at a time: about as many as rows of A or columns of B, and so few that a
         // packed panel of `mr` rows or `nr` columns fits, but at least one term
         let short = (room / 2).isqrt().min(room / (2 * mr.max(nr))).max(1);
-        let depth = (DEPTH_BYTES / self.dtype.size()).min(k).min(short);
-        let lines = |width: usize| PACKED.min((room / depth / 2 / width * width).max(width));
-        (depth, [mr, nr].map(lines))
+        let depth = blocks.kc.min(k).min(short);
+        // whole panels, and at least one
+        let lines = |most: usize, width: usize| most.next_multiple_of(width).min((room / depth / 2 / width * width).max(width));
+        (depth, [lines(blocks.mc, mr), lines(blocks.nc, nr)])
     }
 
     /// Computes a product block by block, so that the packed panels stay small.
-    unsafe fn panels(&mut self, params: &PanelParams, Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>) -> Result<()> {
-        let ((depth, [most_rows, most_cols]), (mr, nr)) = (self.packed(params, k), (params.mr(), params.nr));
+    unsafe fn panels(
+        &mut self,
+        params: &PanelParams,
+        blocks: &PanelBlocks,
+        Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>,
+    ) -> Result<()> {
+        let ((depth, [most_rows, most_cols]), (mr, nr)) = (self.packed(params, blocks, k), (params.mr(), params.nr));
         let program = Program::GemmPanel { dtype: self.dtype, params: *params };
         let rows = c.rows.min(most_rows).next_multiple_of(mr);
         let cols = c.cols.min(most_cols).next_multiple_of(nr);

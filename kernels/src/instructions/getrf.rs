@@ -4,6 +4,7 @@ use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
+use crate::database::Family;
 use crate::program::{COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, rows_of_group};
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
@@ -56,10 +57,10 @@ impl<B> Panel<'_, B> {
 enum PanelKernel {
     /// The fields are the shape of a strip and the maximum number of strips. One work-group factors each strip.
     Strips(StripParams, usize),
-    /// Many work-groups factor the panel column by column.
-    Columns,
-    /// One work-group factors the panel. The field is the maximum number of columns.
-    Group(usize),
+    /// Many work-groups factor the panel column by column. The field is the number of work-items in a work-group.
+    Columns(usize),
+    /// One work-group factors the panel. The fields are its number of work-items and the maximum number of columns.
+    Group(usize, usize),
 }
 
 impl PanelKernel {
@@ -67,10 +68,16 @@ impl PanelKernel {
     fn width(&self) -> usize {
         match self {
             PanelKernel::Strips(params, strips) => strips * params.width,
-            PanelKernel::Columns => COLUMNS,
-            PanelKernel::Group(width) => *width,
+            PanelKernel::Columns(_) => COLUMNS,
+            PanelKernel::Group(_, width) => *width,
         }
     }
+}
+
+/// Returns the number of loop iterations of one work-item if one work-group of `items` work-items factors a panel. For each column,
+/// the work-item searches its rows for the pivot, scales them, and updates the remaining columns in them.
+fn rounds(rows: usize, cols: usize, items: usize) -> usize {
+    rows.div_ceil(items) * (2 * cols + cols * (cols + 1) / 2)
 }
 
 impl<D: Target> Sequence<'_, D> {
@@ -97,15 +104,15 @@ impl<D: Target> Sequence<'_, D> {
         if a.is_empty() {
             return Ok(());
         }
-        let way = self.choose_panel_kernel(a.rows);
+        let way = self.choose_panel_kernel(a.rows)?;
         let width = way.width();
         if a.cols <= width {
             // SAFETY: the caller upholds the contract of this module.
             return unsafe {
                 match way {
                     PanelKernel::Strips(params, _) => self.getrf_strips(params, panel),
-                    PanelKernel::Columns => self.getrf_columns(panel),
-                    PanelKernel::Group(_) => self.getrf_panel(panel),
+                    PanelKernel::Columns(items) => self.getrf_columns(items, panel),
+                    PanelKernel::Group(items, _) => self.getrf_panel(items, panel),
                 }
             };
         }
@@ -125,35 +132,33 @@ impl<D: Target> Sequence<'_, D> {
         Ok(())
     }
 
-    /// Chooses the kernel that factors narrow panels of `rows` rows.
-    fn choose_panel_kernel(&self, rows: usize) -> PanelKernel {
-        let choices = self.device.choices();
-        // scratch memory must hold all strips of a panel
-        let most = if choices.groups_may_wait { STRIPS_THAT_WAIT } else { STRIPS };
-        let strips = |params: &StripParams| most.min(choices.max_scratch_bytes / params.bytes(self.dtype));
-        match choices.strip_params(self.dtype, rows).map(|params| (params, strips(&params))) {
-            Some((params, strips @ 1..)) => PanelKernel::Strips(params, strips),
-            _ if (choices.multi_group_min_rows..=MAX_ROWS).contains(&rows) && self.notes(rows).1 <= choices.max_scratch_bytes => {
-                PanelKernel::Columns
-            }
-            _ => {
-                let most = self.device.facts().limits.loop_iterations;
-                PanelKernel::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= most).unwrap_or(1))
+    /// Chooses the kernel that factors narrow panels of `rows` rows: by strips, else column by column, else in one work-group.
+    fn choose_panel_kernel(&mut self, rows: usize) -> Result<PanelKernel> {
+        let dtype = self.dtype;
+        let (waits, room) = (self.device.tuning().groups_may_wait, self.device.tuning().max_scratch_bytes);
+        let most = if waits { STRIPS_THAT_WAIT } else { STRIPS };
+        for entry in 0.. {
+            let Some(params) = self.device.tuning().strips(dtype, rows).nth(entry) else { break };
+            // scratch memory must hold all strips of a panel
+            let strips = most.min(room / params.bytes(dtype));
+            if strips > 0 && self.device.can_run(&Program::Strips { dtype, params }, "getrf_strip")? {
+                return Ok(PanelKernel::Strips(params, strips));
             }
         }
+        let columns = self.device.tuning().groups(Family::Columns, dtype, rows).next();
+        if let Some(items) = columns.filter(|&items| rows <= MAX_ROWS && self.notes(rows, items).1 <= room) {
+            return Ok(PanelKernel::Columns(items));
+        }
+        let items = self.first_that_runs(Family::Panel, |items| Program::Panel { dtype, items }, "getrf_panel")?.unwrap_or(1);
+        let most = self.device.facts().limits.loop_iterations;
+        Ok(PanelKernel::Group(items, (1..=PANEL).rev().find(|&cols| rounds(rows, cols, items) <= most).unwrap_or(1)))
     }
 
-    /// Returns the number of work-groups that factor a panel of `rows` rows column by column, and the bytes of scratch memory
-    /// through which these work-groups exchange pivots.
-    fn notes(&self, rows: usize) -> (usize, usize) {
-        let groups = rows.div_ceil(rows_of_group(self.device.choices().columns(self.dtype).local()[0]));
+    /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows column by column, and the bytes
+    /// of scratch memory through which these work-groups exchange pivots.
+    fn notes(&self, rows: usize, items: usize) -> (usize, usize) {
+        let groups = rows.div_ceil(rows_of_group(items));
         (groups, notes(groups) * self.dtype.size())
-    }
-
-    /// Returns the number of loop iterations of one work-item if one work-group factors a panel. For each column, the work-item
-    /// searches its rows for the pivot, scales them, and updates the remaining columns in them.
-    fn rounds(&self, rows: usize, cols: usize) -> usize {
-        rows.div_ceil(self.device.choices().pivot_search_group_size) * (2 * cols + cols * (cols + 1) / 2)
     }
 
     /// Updates the columns on the right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.
@@ -192,7 +197,7 @@ impl<D: Target> Sequence<'_, D> {
         let (program, whole) = (Program::Strips { dtype: self.dtype, params }, [params.height(), strips]);
         let extents = [a.rows, a.cols].map(Arg::Size);
         let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
-        let groups_may_wait = self.device.choices().groups_may_wait;
+        let groups_may_wait = self.device.tuning().groups_may_wait;
         let turns = groups_may_wait.then(|| self.device.scratch(Purpose::StripCounters, 2 * size_of::<u32>())).transpose()?;
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters. The scratch
         // memory has room for all strips. The strip counters are zero before each launch, and the kernels reset them to zero.
@@ -215,16 +220,16 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Factors a narrow panel with many work-groups, which exchange pivots between two launches.
-    unsafe fn getrf_columns(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    unsafe fn getrf_columns(&mut self, items: usize, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
-        let program = self.device.choices().columns(self.dtype);
-        let (groups, bytes) = self.notes(a.rows);
+        let program = Program::Columns { dtype: self.dtype, items };
+        let (groups, bytes) = self.notes(a.rows, items);
         let notes = self.device.scratch(Purpose::PivotExchange, bytes)?;
         let Panel { pivoting, first_row, .. } = panel;
         for step in 0..=a.cols {
             let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
             let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*notes)]].concat();
-            let global = [groups * program.local()[0], 1];
+            let global = [groups * items, 1];
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { self.device.launch(&Call { program, kernel: "getrf_column", global, args: &args })? };
         }
@@ -232,9 +237,8 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Factors a narrow panel with one work-group.
-    unsafe fn getrf_panel(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    unsafe fn getrf_panel(&mut self, items: usize, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
-        let items = self.device.choices().pivot_search_group_size;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots()].concat();
         let program = Program::Panel { dtype: self.dtype, items };

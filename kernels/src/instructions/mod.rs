@@ -9,11 +9,10 @@ mod getrf;
 mod triangle;
 mod vectors;
 
-pub use batched::single;
 use lapidary_core::{DType, Instruction, Limits, Result, Side, Swaps, Value};
 
 use crate::call::{Arg, Call, Target, View};
-use crate::choices::Choices;
+use crate::database::Family;
 use crate::program::{MOVED, Program};
 
 /// Maximum number of work-groups that exchange rows, a few for each multiprocessor. More work-groups would repeat more work,
@@ -68,12 +67,34 @@ impl<D: Target> Sequence<'_, D> {
         Value::new(self.dtype, number)
     }
 
+    /// Returns the number of work-items in a work-group of the kernels in which each work-item works alone.
+    fn elements_group(&self) -> usize {
+        self.device.tuning().group(Family::Elements, self.dtype)
+    }
+
+    /// Returns the first size of work-groups that the database names for a family and with which the device can run the kernel.
+    /// Returns `None` if there is no such size.
+    fn first_that_runs(
+        &mut self,
+        family: Family,
+        program: impl Fn(usize) -> Program,
+        kernel: &'static str,
+    ) -> Result<Option<usize>> {
+        for entry in 0.. {
+            let Some(items) = self.device.tuning().groups(family, self.dtype, usize::MAX).nth(entry) else { break };
+            if self.device.can_run(&program(items), kernel)? {
+                return Ok(Some(items));
+            }
+        }
+        Ok(None)
+    }
+
     /// Computes C ← β·C.
     unsafe fn scale(&mut self, beta: Value, c: View<'_, D::Buffer>) -> Result<()> {
         if beta.is_one() {
             return Ok(());
         }
-        let (group, dtype) = (self.device.choices().group, self.dtype);
+        let (group, dtype) = (self.elements_group(), self.dtype);
         self.parts((c.rows, c.cols), [group, 1], |device, (i, j, rows, cols)| {
             let c = c.sub(i, j, rows, cols);
             let args = [&[Arg::Size(rows), Arg::Size(cols), Arg::factor(beta)][..], &Arg::output(c)].concat();
@@ -85,7 +106,7 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Copies a matrix: B ← A.
     unsafe fn copy(&mut self, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
-        let (group, dtype) = (self.device.choices().group, self.dtype);
+        let (group, dtype) = (self.elements_group(), self.dtype);
         self.parts((b.rows, b.cols), [group, 1], |device, (i, j, rows, cols)| {
             let (a, b) = (a.sub(i, j, rows, cols), b.sub(i, j, rows, cols));
             let args = [&[Arg::Size(rows), Arg::Size(cols)][..], &Arg::input(a), &Arg::output(b)].concat();
@@ -97,7 +118,6 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Exchanges rows or columns of a matrix.
     unsafe fn laswp(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
-        let Choices { group, laswp_group_size, .. } = *self.device.choices();
         let Limits { groups, loop_iterations: rounds, .. } = self.device.facts().limits;
         if a.is_empty() || ipiv.is_empty() {
             return Ok(());
@@ -105,11 +125,15 @@ impl<D: Target> Sequence<'_, D> {
         let (count, forward) = (ipiv.rows, Arg::Size(usize::from(swaps.forward)));
         let first = Arg::Size(swaps.first_row);
         let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
-        let dtype = self.dtype;
-        if laswp_group_size > 0 && swaps.side == Side::Left {
-            let program = Program::Exchange { dtype, items: laswp_group_size };
+        let (group, dtype) = (self.elements_group(), self.dtype);
+        let together = match swaps.side {
+            Side::Left => self.first_that_runs(Family::Exchange, |items| Program::Exchange { dtype, items }, "exchange")?,
+            Side::Right => None,
+        };
+        if let Some(items) = together {
+            let program = Program::Exchange { dtype, items };
             let args = [&[Arg::Size(count), Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();
-            let global = [a.cols.div_ceil(MOVED).min(EXCHANGE_GROUPS.min(groups)) * laswp_group_size, 1];
+            let global = [a.cols.div_ceil(MOVED).min(EXCHANGE_GROUPS.min(groups)) * items, 1];
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             return unsafe { self.device.launch(&Call { program, kernel: "exchange", global, args: &args }) };
         }

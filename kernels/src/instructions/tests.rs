@@ -8,17 +8,18 @@ use lapidary_core::{
 
 use super::enqueue;
 use crate::call::{Call, Target, View};
-use crate::choices::{Choices, Dialect};
+use crate::database::Database;
 use crate::program::{Program, STRIPS, STRIPS_THAT_WAIT};
 use crate::scratch::Purpose;
+use crate::tuning::{Dialect, Tuning};
 
 /// Runs no kernel, but records the names and the numbers of work-items of kernels, and the requested scratch memory.
 struct Recorder {
     facts: DeviceFacts,
-    choices: Choices,
+    tuning: Tuning,
     launched: Vec<(&'static str, usize)>,
     scratch: Vec<(Purpose, usize)>,
-    /// Whether the device refuses all kernels for which there are substitutes.
+    /// Whether the device refuses kernels for products by vectors.
     refuses: bool,
     /// Whether the device has no memory for scratch memory.
     is_full: bool,
@@ -31,12 +32,12 @@ impl Target for Recorder {
         &self.facts
     }
 
-    fn choices(&self) -> &Choices {
-        &self.choices
+    fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
-    fn can_run(&mut self, _program: &Program, _kernel: &'static str) -> Result<bool> {
-        Ok(!self.refuses)
+    fn can_run(&mut self, _program: &Program, kernel: &'static str) -> Result<bool> {
+        Ok(!(self.refuses && kernel == "gemm_vector"))
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
@@ -59,21 +60,22 @@ fn device(kind: DeviceKind) -> DeviceFacts {
     DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
 }
 
-fn chosen(kind: DeviceKind) -> Choices {
-    Choices::choose(&device(kind), Dialect::Wgsl)
+/// Returns the kernels of the database for a device of `kind`.
+fn shipped(kind: DeviceKind) -> Tuning {
+    Tuning::lookup(Database::shipped(), &device(kind), Dialect::Wgsl)
 }
 
 fn view(rows: usize, cols: usize) -> View<'static, ()> {
     View { buffer: &(), at: 0, ld: rows, rows, cols }
 }
 
-fn record(choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
-    record_on([false; 2], choices, dtype, instruction)
+fn record(tuning: Tuning, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
+    record_on([false; 2], tuning, dtype, instruction)
 }
 
-fn record_on([refuses, is_full]: [bool; 2], choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
+fn record_on([refuses, is_full]: [bool; 2], tuning: Tuning, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
     let (launched, scratch) = (Vec::new(), Vec::new());
-    let mut recorder = Recorder { facts: device(DeviceKind::Gpu), choices, launched, scratch, refuses, is_full };
+    let mut recorder = Recorder { facts: device(DeviceKind::Gpu), tuning, launched, scratch, refuses, is_full };
     // SAFETY: the recorder runs no kernel.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
@@ -85,15 +87,16 @@ fn factor(rows: usize, cols: usize) -> Instruction<View<'static, ()>> {
 }
 
 /// Returns the names of the kernels that factor a matrix, and the number of work-items of each kernel.
-fn lu(choices: Choices, rows: usize, cols: usize) -> Vec<(&'static str, usize)> {
-    record(choices, DType::F32, &factor(rows, cols)).launched
+fn lu(tuning: Tuning, rows: usize, cols: usize) -> Vec<(&'static str, usize)> {
+    record(tuning, DType::F32, &factor(rows, cols)).launched
 }
 
 #[test]
 fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
-    let launched = chosen(DeviceKind::Gpu);
-    let waiting = Choices { groups_may_wait: true, ..launched };
-    let [narrow, wide] = [waiting, launched].map(|choices| choices.strip_params(DType::F32, 1000).unwrap());
+    let launched = shipped(DeviceKind::Gpu);
+    let mut waiting = launched.clone();
+    waiting.groups_may_wait = true;
+    let [narrow, wide] = [&waiting, &launched].map(|tuning| tuning.strips(DType::F32, 1000).next().unwrap());
     let (items, height) = (wide.items, wide.height());
     let all = [("enter_strips", height), ("getrf_strips", 3 * items), ("leave_strips", height)];
     assert_eq!(lu(waiting, 1000, 3 * narrow.width), all);
@@ -105,9 +108,10 @@ fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
 #[test]
 fn a_panel_has_as_many_strips_as_a_launch_takes() {
     for (groups_may_wait, most) in [(false, STRIPS), (true, STRIPS_THAT_WAIT)] {
-        let choices = Choices { groups_may_wait, ..chosen(DeviceKind::Gpu) };
-        let params = choices.strip_params(DType::F32, 2000).unwrap();
-        let entered = |cols| lu(choices, 2000, cols).iter().filter(|(kernel, _)| *kernel == "enter_strips").count();
+        let mut tuning = shipped(DeviceKind::Gpu);
+        tuning.groups_may_wait = groups_may_wait;
+        let params = tuning.strips(DType::F32, 2000).next().unwrap();
+        let entered = |cols| lu(tuning.clone(), 2000, cols).iter().filter(|(kernel, _)| *kernel == "enter_strips").count();
         assert_eq!([entered(most * params.width), entered(most * params.width + 1)], [1, 2], "waits: {groups_may_wait}");
     }
 }
@@ -115,7 +119,7 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
 /// No instruction requests more scratch memory than an eighth of the memory limit.
 #[test]
 fn scratch_memory_fits_a_memory_limit() {
-    let ways = [("vectors", chosen(DeviceKind::Gpu)), ("barrier-free", chosen(DeviceKind::Cpu))];
+    let ways = [("vectors", shipped(DeviceKind::Gpu)), ("barrier-free", shipped(DeviceKind::Cpu))];
     for dtype in [DType::F32, DType::F64] {
         let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
         let (op_a, op_b) = (Op::Trans, Op::NoTrans);
@@ -125,10 +129,10 @@ fn scratch_memory_fits_a_memory_limit() {
             factor(3000, 700),
             factor(30_000, 100),
         ];
-        for (way, choices) in ways {
+        for (way, tuning) in &ways {
             for limit in [32 << 10, 1 << 20, 8 << 20, 1 << 30] {
                 for instruction in &instructions {
-                    let asked = record(choices.within_memory(limit), dtype, instruction).scratch;
+                    let asked = record(tuning.clone().within_memory(limit), dtype, instruction).scratch;
                     let mut most = [0; 5];
                     asked.iter().for_each(|&(purpose, bytes)| most[purpose as usize] = bytes.max(most[purpose as usize]));
                     let name = instruction.name();
@@ -140,7 +144,7 @@ fn scratch_memory_fits_a_memory_limit() {
 }
 
 /// Returns the kernels for batches of `count` matrices: of a product, a factorisation, a solve, and the search for a zero pivot.
-fn batches(choices: Choices, n: usize, count: usize) -> [Vec<&'static str>; 4] {
+fn batches(tuning: &Tuning, n: usize, count: usize) -> [Vec<&'static str>; 4] {
     let dtype = DType::F64;
     let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
     let (all, ipiv, info) = (view(n, n * count), view(n * count, 1), view(count, 1));
@@ -151,12 +155,8 @@ fn batches(choices: Choices, n: usize, count: usize) -> [Vec<&'static str>; 4] {
         Instruction::GetrsBatched { count, op, lu: all, ipiv, b: view(n, count) },
         Instruction::ZeroPivots { count, lu: all, info },
     ];
-    instructions.map(|instruction| {
-        let launched = record(choices, dtype, &instruction).launched;
-        let single = super::single(&choices, &device(DeviceKind::Gpu).limits, dtype, &instruction);
-        assert_eq!(single.is_some(), launched.len() > 1 + count / 65_535, "{} of order {n}", instruction.name());
-        launched.into_iter().map(|(kernel, _)| kernel).collect()
-    })
+    instructions
+        .map(|instruction| record(tuning.clone(), dtype, &instruction).launched.into_iter().map(|(kernel, _)| kernel).collect())
 }
 
 #[test]
@@ -166,14 +166,14 @@ fn a_batch_of_small_matrices_is_one_launch_and_one_of_large_ones_is_single_instr
             // on a CPU, a work-group of a batch has one work-item, but `getrf_rows` needs at least four
             let lu = if kind == DeviceKind::Gpu && n <= 32 { "getrf_rows" } else { "getrf_batched" };
             let one = ["gemm_batched", lu, "getrs_batched", "zero_pivots"];
-            assert_eq!(batches(chosen(kind), n, count), one.map(|kernel| vec![kernel]), "{kind:?}, order {n}");
+            assert_eq!(batches(&shipped(kind), n, count), one.map(|kernel| vec![kernel]), "{kind:?}, order {n}");
         }
         // one launch has at most 65,535 work-groups, so that the batch takes two launches
-        assert_eq!(batches(chosen(kind), 40, 100_000)[1], ["getrf_batched"; 2]);
+        assert_eq!(batches(&shipped(kind), 40, 100_000)[1], ["getrf_batched"; 2]);
     }
     // a work-group of `getrf_rows` factors several matrices, so that the batch takes one launch
-    assert_eq!(batches(chosen(DeviceKind::Gpu), 4, 100_000)[1], ["getrf_rows"]);
-    let [products, factors, solves, _] = batches(chosen(DeviceKind::Gpu), 500, 3);
+    assert_eq!(batches(&shipped(DeviceKind::Gpu), 4, 100_000)[1], ["getrf_rows"]);
+    let [products, factors, solves, _] = batches(&shipped(DeviceKind::Gpu), 500, 3);
     assert_eq!(products, ["pad", "gemm_vector"].repeat(3));
     assert!(factors[0] == "clear" && !factors.contains(&"getrf_batched"), "{factors:?}");
     assert!(solves.len() > 3 && !solves.contains(&"getrs_batched"), "{solves:?}");
@@ -183,10 +183,11 @@ fn a_batch_of_small_matrices_is_one_launch_and_one_of_large_ones_is_single_instr
 #[test]
 fn products_with_fewer_vector_tiles_than_multiprocessors_use_smaller_tiles() {
     let kernel = |units: usize, n: usize| {
-        let choices = Choices { units, ..chosen(DeviceKind::Gpu) };
+        let facts = DeviceFacts { compute_units: Some(units), ..device(DeviceKind::Gpu) };
+        let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::Wgsl);
         let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(DType::F64, number));
         let (op_a, op_b, a) = (Op::NoTrans, Op::Trans, view(n, n));
-        record(choices, DType::F64, &Instruction::Gemm { alpha, op_a, a, op_b, b: a, beta, c: a }).launched[0].0
+        record(tuning, DType::F64, &Instruction::Gemm { alpha, op_a, a, op_b, b: a, beta, c: a }).launched[0].0
     };
     assert_eq!([512, 1024].map(|n| kernel(132, n)), ["gemm_tile", "gemm_vector"]);
     assert_eq!([512, 1024].map(|n| kernel(1, n)), ["gemm_vector"; 2]);
@@ -198,7 +199,7 @@ fn products_by_vectors_give_way_to_tiles_if_a_kernel_is_refused_or_memory_is_lac
     let kernels = |n: usize, refuses, is_full| -> Vec<&str> {
         let a = view(n, n);
         let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::Trans, b: a, beta, c: a };
-        let recorder = record_on([refuses, is_full], chosen(DeviceKind::Gpu), DType::F32, &product);
+        let recorder = record_on([refuses, is_full], shipped(DeviceKind::Gpu), DType::F32, &product);
         recorder.launched.into_iter().map(|(kernel, _)| kernel).collect()
     };
     // operands of order 1024 are used in place; operands of order 1023 are copied first

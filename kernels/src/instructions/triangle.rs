@@ -6,14 +6,57 @@ use lapidary_core::{Diag, Op, Result, Side, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
-use crate::choices::Solver;
-use crate::program::TRIANGLE;
+use crate::database::Family;
+use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::scratch::Purpose;
 
+/// A kernel for triangular solves.
+#[derive(Clone, Copy)]
+struct Solver {
+    program: Program,
+    kernel: &'static str,
+    /// Maximum number of unknowns of one call.
+    unknowns: usize,
+    /// Number of right-hand sides per work-group.
+    sides: usize,
+}
+
 impl<D: Target> Sequence<'_, D> {
-    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹ by recursive halving, so that most of the work is products with many terms.
+    /// Returns the kernel for triangular solves: one in which a work-group solves together, if the device can run it, else one in
+    /// which each work-item solves for one right-hand side.
+    fn solver(&mut self) -> Result<Solver> {
+        let dtype = self.dtype;
+        let together = self.first_that_runs(Family::Solve, |items| Program::Solve { dtype, items }, "solve")?;
+        Ok(match together {
+            Some(items) => {
+                let program = Program::Solve { dtype, items };
+                Solver { program, kernel: "solve", unknowns: unknowns_of_group(items), sides: sides_of_group(dtype) }
+            }
+            None => Solver { program: self.triangle(), kernel: "trsm_block", unknowns: TRIANGLE, sides: self.elements_group() },
+        })
+    }
+
+    /// Returns the program in which each work-item solves with a triangle, or inverts a triangle, alone.
+    fn triangle(&self) -> Program {
+        Program::Triangle { dtype: self.dtype, group: self.elements_group() }
+    }
+
+    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹.
     pub(super) unsafe fn trsm(
         &mut self,
+        flags: (Side, Uplo, Op, Diag),
+        a: View<'_, D::Buffer>,
+        b: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let solver = self.solver()?;
+        // SAFETY: the caller upholds the contract of this module.
+        unsafe { self.trsm_by_halves(solver, flags, a, b) }
+    }
+
+    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹ by recursive halving, so that most of the work is products with many terms.
+    unsafe fn trsm_by_halves(
+        &mut self,
+        solver: Solver,
         flags @ (side, uplo, op, _): (Side, Uplo, Op, Diag),
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
@@ -21,9 +64,9 @@ impl<D: Target> Sequence<'_, D> {
         let n = a.rows;
         // a lower triangle on the left, or an upper triangle on the right, is solved from the first unknown to the last
         let forward = (side == Side::Left) == (uplo.under(op) == Uplo::Lower);
-        if n <= self.device.choices().solver(self.dtype).unknowns {
+        if n <= solver.unknowns {
             // SAFETY: the caller upholds the contract of this module.
-            return unsafe { self.trsm_block(flags, forward, a, b) };
+            return unsafe { self.trsm_block(solver, flags, forward, a, b) };
         }
         let n1 = (n / 2).next_multiple_of(TRIANGLE);
         // the kernels solve for the unknowns `s` first, then for the unknowns `t`
@@ -37,20 +80,21 @@ impl<D: Target> Sequence<'_, D> {
         let (solved, rest) = (part(&s), part(&t));
         // SAFETY: the caller upholds the contract of this module, and the parts of B do not overlap.
         unsafe {
-            self.trsm(flags, block(&s, &s), solved)?;
+            self.trsm_by_halves(solver, flags, block(&s, &s), solved)?;
             match side {
                 // B(t) ← B(t) − op(A)(t, s)·X(s)
                 Side::Left => self.gemm(self.value(-1.0), (op, across), (Op::NoTrans, solved), self.value(1.0), rest)?,
                 // B(t) ← B(t) − X(s)·op(A)(s, t)
                 Side::Right => self.gemm(self.value(-1.0), (Op::NoTrans, solved), (op, across), self.value(1.0), rest)?,
             }
-            self.trsm(flags, block(&t, &t), rest)
+            self.trsm_by_halves(solver, flags, block(&t, &t), rest)
         }
     }
 
     /// Solves a triangular system with one block on the diagonal by substitution.
     unsafe fn trsm_block(
         &mut self,
+        Solver { program, kernel, sides, .. }: Solver,
         (side, _, op, diag): (Side, Uplo, Op, Diag),
         forward: bool,
         a: View<'_, D::Buffer>,
@@ -67,7 +111,6 @@ impl<D: Target> Sequence<'_, D> {
         };
         let unit = Arg::Size(usize::from(diag == Diag::Unit));
         let triangle = [Arg::In(a.buffer), Arg::Size(a.element(first, first)), Arg::Stride(sign * a_i), Arg::Stride(sign * a_k)];
-        let Solver { program, kernel, sides, .. } = self.device.choices().solver(self.dtype);
         self.parts((nrhs, 1), [sides, 1], |device, (r, _, nrhs, _)| {
             let b_at = Arg::Size(b_at + r * b_r.unsigned_abs());
             let unknowns = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
@@ -101,7 +144,7 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn trtri_blocks(&mut self, uplo: Uplo, diag: Diag, a: View<'_, D::Buffer>, v: View<'_, D::Buffer>) -> Result<()> {
         let sizes = [a.rows, usize::from(uplo == Uplo::Upper), usize::from(diag == Diag::Unit)].map(Arg::Size);
         let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
-        let program = self.device.choices().triangle(self.dtype);
+        let program = self.triangle();
         let global = [TRIANGLE, a.rows.div_ceil(TRIANGLE)];
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
         unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }
@@ -125,7 +168,7 @@ impl<D: Target> Sequence<'_, D> {
         let (a, v) = (a.sub(at.0, at.1, rows, cols), v.sub(at.0, at.1, rows, cols));
         let column = rows * self.dtype.size();
         // the product is computed in as many columns at a time as scratch memory holds
-        let most = (self.device.choices().max_scratch_bytes / column).clamp(1, cols);
+        let most = (self.device.tuning().max_scratch_bytes / column).clamp(1, cols);
         for j in (0..cols).step_by(most) {
             let cols = most.min(cols - j);
             let product = self.device.scratch(Purpose::Product, column * cols)?;

@@ -7,7 +7,6 @@ use lapidary_core::{DType, ErrorKind, Feature, Op, Result};
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
 use crate::call::{Arg, Call, Target, View};
-use crate::choices::VectorProducts;
 use crate::params::VectorParams;
 use crate::program::{Program, SIDE};
 use crate::scratch::Purpose;
@@ -16,8 +15,6 @@ use crate::scratch::Purpose;
 const SMALL: usize = 64;
 /// Maximum number of terms (extent along k) whose operands are copied at a time, a multiple of the slice of every kernel.
 const DEPTH: usize = 4096;
-/// Minimum number of wide tiles of a product. With fewer tiles, multiprocessors of a large device would be idle.
-const MANY: usize = 96;
 /// Number of work-items in a work-group of the kernel `pad`.
 const MOVERS: usize = 256;
 
@@ -67,29 +64,21 @@ fn terms<B>((op, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> Fac
 }
 
 impl<D: Target> Sequence<'_, D> {
-    pub(super) unsafe fn vectors(&mut self, products: &VectorProducts, product: Product<'_, D::Buffer>) -> Result<()> {
+    /// Computes a product by vector loads. Returns false if the kernel does not suit the operands, if the device refuses the kernel,
+    /// or if memory for copies of the operands is lacking. C is unchanged then.
+    pub(super) unsafe fn vectors(&mut self, params: &VectorParams, product: Product<'_, D::Buffer>) -> Result<bool> {
         let Product { k, c, .. } = product;
-        let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
-        // the last tile along the columns begins so early that the tile ends with C, which requires that C has at least `nwg`
-        // columns
-        let suits = |params: &VectorParams| tiles(params) >= MANY && c.cols >= params.nwg;
-        // fewer tiles than multiprocessors: the smaller tiles of the kernel without vectors occupy more multiprocessors
-        let few = tiles(&products.narrow) < self.device.choices().units;
-        let groups = self.device.facts().limits.groups;
-        for params in products.wide.filter(suits).into_iter().chain([products.narrow]) {
-            let depth = self.depth(&params, &product);
-            let covers = (params.nwg..=params.nwg.saturating_mul(groups)).contains(&c.cols);
-            if few || !covers || depth == 0 || !self.prepare(&params, product, depth)? {
-                continue;
-            }
-            for p in (0..k).step_by(depth) {
-                // SAFETY: the caller upholds the contract of this module.
-                unsafe { self.slab(&params, self.slab_of(product, p, depth))? };
-            }
-            return Ok(());
+        // the last tile along the columns begins so early that the tile ends with C, so that C needs at least `nwg` columns
+        let covers = (params.nwg..=params.nwg.saturating_mul(self.device.facts().limits.groups)).contains(&c.cols);
+        let depth = self.depth(params, &product);
+        if !covers || depth == 0 || !self.prepare(params, product, depth)? {
+            return Ok(false);
         }
-        // SAFETY: the caller upholds the contract of this module.
-        unsafe { self.tile(&products.tile, product) }
+        for p in (0..k).step_by(depth) {
+            // SAFETY: the caller upholds the contract of this module.
+            unsafe { self.slab(params, self.slab_of(product, p, depth))? };
+        }
+        Ok(true)
     }
 
     /// Returns the part of a product with the terms `p..p + depth`, or fewer at the end. The parts after the first one add to C.
@@ -145,7 +134,7 @@ impl<D: Target> Sequence<'_, D> {
         if m_pad + n_pad == 0 {
             return k;
         }
-        let (max_scratch_bytes, groups) = (self.device.choices().max_scratch_bytes, self.device.facts().limits.groups);
+        let (max_scratch_bytes, groups) = (self.device.tuning().max_scratch_bytes, self.device.facts().limits.groups);
         if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE.saturating_mul(groups) {
             return 0;
         }

@@ -1,4 +1,4 @@
-//! Watches the worker process: receives its messages, finds out how it ends, and ends it if it hangs.
+//! Watches a worker process: receives its messages, finds out how it ends, and ends it if it hangs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -6,8 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::message::{Job, Message};
-use super::stderr_tail::StderrTail;
+use serde::Serialize;
+
+use super::message::{Message, read};
+use super::stderr_tail::{StderrTail, relay};
 use crate::failure::{Failure, Result};
 
 /// Interval at which a worker process that sends no message is checked. The time without a message is counted in these intervals,
@@ -18,16 +20,16 @@ const STEP: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A message from the worker process, or the end of the worker process.
-pub enum Event {
+pub enum Event<M> {
     /// The worker process has sent this message.
-    Said(Message),
+    Said(M),
     /// The worker process has ended or was killed, and sends no more messages.
     Ended(Ended),
 }
 
 /// How the worker process ended.
 pub struct Ended {
-    /// Description of how the process ended. The description completes a sentence that begins with the name of the trial.
+    /// Description of how the process ended. The description completes a sentence that begins with the name of the work.
     pub how: String,
     /// Message about the lack of memory, if the system refused memory to the process.
     pub lacks_memory: Option<String>,
@@ -35,11 +37,11 @@ pub struct Ended {
     pub seconds: f64,
 }
 
-/// A worker process: a process of this program that runs trials.
-pub struct Worker {
+/// A worker process, which sends messages of the type `M`.
+pub struct Worker<M> {
     child: Child,
     stdin: Option<ChildStdin>,
-    messages: Receiver<Message>,
+    messages: Receiver<M>,
     stderr_tail: Arc<Mutex<StderrTail>>,
     limit: Duration,
     /// Time of the last message.
@@ -48,10 +50,10 @@ pub struct Worker {
     program: Option<String>,
 }
 
-impl Worker {
+impl<M: Message> Worker<M> {
     /// Starts this program with the same arguments and `--here`. `limit` is the longest permitted time between two messages.
     pub fn start(limit: Duration) -> Result<Self> {
-        let failed = |error| Failure::check(format!("cannot start a process for the trials: {error}"));
+        let failed = |error| Failure::check(format!("cannot start a worker process: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
         command.args(std::env::args_os().skip(1)).arg("--here");
@@ -61,13 +63,13 @@ impl Worker {
         let stdout = child.stdout.take();
         std::thread::spawn(move || stdout.map(|stdout| hear(stdout, &sender)));
         let (stderr, heard) = (child.stderr.take(), Arc::clone(&stderr_tail));
-        std::thread::spawn(move || stderr.map(|stderr| super::stderr_tail::relay(stderr, &heard)));
+        std::thread::spawn(move || stderr.map(|stderr| relay(stderr, &heard)));
         Ok(Worker { stdin: child.stdin.take(), child, messages, stderr_tail, limit, spoke: Instant::now(), program: None })
     }
 
     /// Sends the job to the worker process. If the process has ended, this function does nothing, and [`next`](Self::next) reports
     /// the end.
-    pub fn give(&mut self, job: &Job) {
+    pub fn give(&mut self, job: &impl Serialize) {
         let text = serde_json::to_string(job).expect("no map has keys that are no text") + "\n";
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush());
@@ -75,19 +77,21 @@ impl Worker {
     }
 
     /// Waits for the next message. If no message comes within the time limit, the worker process is killed.
-    pub fn next(&mut self) -> Event {
+    pub fn next(&mut self) -> Event<M> {
         let (mut waited, mut status) = (Duration::ZERO, None);
         loop {
             match self.messages.recv_timeout(STEP) {
-                // The time limit of the trial continues, since the message `Program` begins no trial.
-                Ok(Message::Program(program)) => {
-                    self.program = Some(program);
-                    continue;
-                }
-                Ok(message) => {
-                    (self.spoke, self.program) = (Instant::now(), None);
-                    return Event::Said(message);
-                }
+                Ok(message) => match message.program() {
+                    // The time limit continues, since no work ends when a program is loaded.
+                    Ok(program) => {
+                        self.program = Some(program);
+                        continue;
+                    }
+                    Err(message) => {
+                        (self.spoke, self.program) = (Instant::now(), None);
+                        return Event::Said(message);
+                    }
+                },
                 Err(RecvTimeoutError::Disconnected) => return Event::Ended(self.ended()),
                 // The worker process has ended, but another process that it started may hold its standard output open.
                 Err(RecvTimeoutError::Timeout) if status.is_some() => return Event::Ended(self.ended()),
@@ -136,6 +140,13 @@ impl Worker {
         None
     }
 
+    /// Waits until a process that has completed its job ends by itself.
+    pub fn finish(mut self) {
+        self.wait();
+    }
+}
+
+impl<M> Worker<M> {
     fn kill(&mut self) {
         // `kill` fails if the process has already ended. A process that waits inside the operating system cannot be killed, so that
         // this loop gives up after `GRACE`.
@@ -145,14 +156,9 @@ impl Worker {
             std::thread::sleep(STEP / 10);
         }
     }
-
-    /// Waits until a process that has completed its job ends by itself.
-    pub fn finish(mut self) {
-        self.wait();
-    }
 }
 
-impl Drop for Worker {
+impl<M> Drop for Worker<M> {
     fn drop(&mut self) {
         self.kill();
     }
@@ -160,10 +166,10 @@ impl Drop for Worker {
 
 /// Forwards messages to `sender` until a message cannot be parsed. Text that the worker process prints between its messages is
 /// copied to the standard error of this process, since the standard output of this process may receive results.
-fn hear(stdout: impl Read, sender: &Sender<Message>) {
+fn hear<M: Message>(stdout: impl Read, sender: &Sender<M>) {
     let (mut lines, mut line) = (BufReader::new(stdout), Vec::new());
     while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-        let (printed, message) = Message::read(&line);
+        let (printed, message) = read(&line);
         let _ = std::io::stderr().write_all(printed);
         match message {
             Some(Ok(message)) => {

@@ -1,0 +1,203 @@
+//! The database of kernel parameters: which kernels with which parameters are fast on which devices.
+//!
+//! The database is text, one file per family of kernels (`kernels/database/`). A line in brackets names devices. Each line below
+//! it is an entry: the name of a kernel, the values of its parameters, and words that restrict the entry. A `#` begins a comment;
+//! the comment of a tuned entry holds the measurement.
+//!
+//! ```text
+//! [vendor NVIDIA Corporation, gpu]
+//! gemm_tile f64 groups>=units mwg=128 nwg=64 kwg=8 mr=8 nr=8 vwm=1 stages=2  # gflops=17600 m=4096 n=4096 k=4096
+//! ```
+//!
+//! | Word | Restricts the entry to |
+//! |---|---|
+//! | `f32`, `f64` | one element type |
+//! | `opencl`, `wgsl` | one language |
+//! | `groups>=N` | products for which the kernel has at least N work-groups; `groups>=units`: one per multiprocessor |
+//! | `rows>=N` | panels with at least N rows |
+
+use std::sync::LazyLock;
+
+use lapidary_core::{DType, DeviceFacts, DeviceKind};
+
+use crate::product::Product;
+use crate::tuning::Dialect;
+
+mod parse;
+
+/// Entries for kernels, from the texts of this crate and from texts of users.
+#[derive(Clone, Debug, Default)]
+pub struct Database {
+    entries: Vec<Entry>,
+}
+
+/// An entry: a kernel with its parameters, and the conditions under which the entry applies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Devices to which the entry applies.
+    pub scope: Scope,
+    /// The only element type to which the entry applies. `None` if the entry applies to all types.
+    pub dtype: Option<DType>,
+    /// The only language to which the entry applies. `None` if the entry applies to both languages.
+    pub dialect: Option<Dialect>,
+    /// Sizes from which on the entry applies.
+    pub least: Least,
+    /// The kernel with its parameters.
+    pub kernel: Kernel,
+    /// Where the entry comes from, such as `gemm.txt:12`, and the comment at its end. An explanation shows both to users.
+    pub origin: String,
+}
+
+/// A kernel of a family, with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// A kernel for products.
+    Product(Product),
+    /// A kernel whose only parameter is the number of work-items in a work-group.
+    Group(Family, usize),
+}
+
+/// A family of kernels whose only parameter is the number of work-items in a work-group. An entry with the value 0 says that no
+/// entry after it applies, so that the device does without the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Kernels `scale`, `copy`, `laswp`, `zero_pivots` and `clear`, and kernels in which each work-item solves alone.
+    Elements,
+    /// Kernel that makes many row exchanges at once. Without it, each work-item makes the exchanges in one column.
+    Exchange,
+    /// Kernel in which a work-group solves a triangular system. Without it, each work-item solves for one right-hand side.
+    Solve,
+    /// Kernel in which one work-group factors a narrow panel.
+    Panel,
+    /// Kernels that factor a panel by strips, each of which a work-group holds in registers.
+    Strips,
+    /// Kernel in which many work-groups factor a panel column by column.
+    Columns,
+    /// Kernels in which a work-group computes a matrix of a batch.
+    Batched,
+}
+
+impl Family {
+    /// All families, in the order of their declaration.
+    pub const ALL: [Family; 7] =
+        [Family::Elements, Family::Exchange, Family::Solve, Family::Panel, Family::Strips, Family::Columns, Family::Batched];
+
+    /// Returns the name of the family in the database.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Elements => "elements",
+            Family::Exchange => "exchange",
+            Family::Solve => "solve",
+            Family::Panel => "panel",
+            Family::Strips => "strips",
+            Family::Columns => "columns",
+            Family::Batched => "batched",
+        }
+    }
+}
+
+/// Sizes from which on an entry applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Least {
+    /// Minimum number of work-groups of the kernel in a product.
+    pub groups: LeastGroups,
+    /// Minimum number of rows of a panel.
+    pub rows: usize,
+}
+
+/// Minimum number of work-groups of a kernel in a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeastGroups {
+    /// This number of work-groups.
+    Number(usize),
+    /// One work-group per multiprocessor of the device.
+    Units,
+}
+
+impl Default for LeastGroups {
+    fn default() -> Self {
+        LeastGroups::Number(0)
+    }
+}
+
+/// Devices to which an entry applies, from few devices to all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Devices of this model.
+    Device(String),
+    /// Devices of this instruction set.
+    Architecture(String),
+    /// Devices of this vendor and kind.
+    Vendor(String, DeviceKind),
+    /// Devices of this kind.
+    Kind(DeviceKind),
+    /// All devices.
+    Any,
+}
+
+impl Scope {
+    /// Returns the scopes to which a device belongs, the narrowest first.
+    #[must_use]
+    pub fn chain(facts: &DeviceFacts) -> Vec<Scope> {
+        let identity = &facts.identity;
+        let named = [
+            (&identity.model, Scope::Device(identity.model.clone())),
+            (&identity.architecture, Scope::Architecture(identity.architecture.clone())),
+            (&identity.vendor, Scope::Vendor(identity.vendor.clone(), identity.kind)),
+        ];
+        let named = named.into_iter().filter(|(name, _)| !name.is_empty()).map(|(_, scope)| scope);
+        named.chain([Scope::Kind(identity.kind), Scope::Any]).collect()
+    }
+}
+
+/// The texts of this crate, with their file names.
+const TEXTS: [(&str, &str); 3] = [
+    ("gemm.txt", include_str!("../database/gemm.txt")),
+    ("getrf.txt", include_str!("../database/getrf.txt")),
+    ("groups.txt", include_str!("../database/groups.txt")),
+];
+
+impl Database {
+    /// Returns the database of this crate.
+    #[must_use]
+    pub fn shipped() -> &'static Self {
+        static SHIPPED: LazyLock<Database> = LazyLock::new(|| {
+            let mut shipped = Database::default();
+            for (name, text) in TEXTS {
+                let problems = shipped.add(name, text);
+                debug_assert!(problems.is_empty(), "{problems:?}");
+            }
+            shipped
+        });
+        &SHIPPED
+    }
+
+    /// Adds the entries of a text, whose name stands in messages. Returns a sentence for each line that is skipped because it is
+    /// no entry. Of two entries for the same devices, the one that was added first has precedence.
+    pub fn add(&mut self, name: &str, text: &str) -> Vec<String> {
+        let (entries, problems) = parse::entries(name, text);
+        self.entries.extend(entries);
+        problems
+    }
+
+    /// Adds the entries of another database after the entries of this one.
+    #[must_use]
+    pub fn then(mut self, other: &Database) -> Self {
+        self.entries.extend(other.entries.iter().cloned());
+        self
+    }
+
+    /// Returns the entries for a device and a language in the order of precedence: entries for few devices come before entries
+    /// for many.
+    pub fn entries(&self, facts: &DeviceFacts, dialect: Dialect) -> impl Iterator<Item = &Entry> {
+        let suits = move |entry: &&Entry| entry.dialect.is_none_or(|only| only == dialect);
+        Scope::chain(facts)
+            .into_iter()
+            .flat_map(move |scope| self.entries.iter().filter(move |entry| entry.scope == scope))
+            .filter(suits)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Parses and prints the text of the database.
+
+use std::fmt;
+
+use lapidary_core::{DType, DeviceKind};
+
+use super::{Entry, Family, Kernel, Least, LeastGroups, Scope};
+use crate::product::Product;
+use crate::tuning::Dialect;
+
+/// Kinds of devices with their names in the database.
+const KINDS: [(&str, DeviceKind); 3] = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu), ("other", DeviceKind::Other)];
+
+/// Returns the entries of a text, and a sentence for each line that is no entry. The lines below a damaged scope are skipped.
+pub(super) fn entries(name: &str, text: &str) -> (Vec<Entry>, Vec<String>) {
+    let (mut entries, mut problems, mut scope) = (Vec::new(), Vec::new(), Some(Scope::Any));
+    for (number, line) in (1..).zip(text.lines()) {
+        let (words, comment) = line.split_once('#').map_or((line, ""), |(words, comment)| (words, comment.trim()));
+        let words = words.trim();
+        let place = format!("{name}:{number}");
+        if let Some(inside) = words.strip_prefix('[') {
+            scope = inside.strip_suffix(']').and_then(self::scope);
+            if scope.is_none() {
+                problems.push(format!("{place}: `{words}` names no devices, and the entries below it are skipped"));
+            }
+        } else if let (false, Some(scope)) = (words.is_empty(), &scope) {
+            let origin = if comment.is_empty() { place.clone() } else { format!("{place}: {comment}") };
+            match entry(words, scope, origin) {
+                Ok(entry) => entries.push(entry),
+                Err(reason) => problems.push(format!("{place}: `{words}` is skipped: {reason}")),
+            }
+        }
+    }
+    (entries, problems)
+}
+
+fn scope(text: &str) -> Option<Scope> {
+    let kind = |name: &str| KINDS.iter().find(|(known, _)| *known == name).map(|&(_, kind)| kind);
+    if text == "any" {
+        return Some(Scope::Any);
+    }
+    let (word, name) = text.split_once(' ')?;
+    match word {
+        "device" => Some(Scope::Device(name.to_owned())),
+        "architecture" => Some(Scope::Architecture(name.to_owned())),
+        "vendor" => {
+            let (vendor, of) = name.rsplit_once(", ")?;
+            Some(Scope::Vendor(vendor.to_owned(), kind(of)?))
+        }
+        "kind" => kind(name).map(Scope::Kind),
+        _ => None,
+    }
+}
+
+fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
+    let (mut dtype, mut dialect, mut least, mut values) = (None, None, Least::default(), Vec::new());
+    let mut words = text.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    for word in words {
+        match word {
+            "f32" => dtype = Some(DType::F32),
+            "f64" => dtype = Some(DType::F64),
+            "opencl" => dialect = Some(Dialect::OpenClC),
+            "wgsl" => dialect = Some(Dialect::Wgsl),
+            "groups>=units" => least.groups = LeastGroups::Units,
+            _ => match word.split_once(">=") {
+                Some(("groups", count)) => least.groups = LeastGroups::Number(number(word, count)?),
+                Some(("rows", count)) => least.rows = number(word, count)?,
+                Some(_) => return Err(format!("`{word}` is no condition")),
+                None => {
+                    let (parameter, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no parameter"))?;
+                    values.push((parameter, number(word, value)?));
+                }
+            },
+        }
+    }
+    let kernel = kernel(name, values)?;
+    Ok(Entry { scope: scope.clone(), dtype, dialect, least, kernel, origin })
+}
+
+/// Makes a kernel from its name and the values of its parameters, in any order.
+pub(crate) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kernel, String> {
+    let mut value = |parameter: &str| {
+        let at = values.iter().position(|(name, _)| *name == parameter).ok_or_else(|| format!("{parameter} is not given"))?;
+        Ok(values.swap_remove(at).1)
+    };
+    let kernel = if let Some(product) = Product::from_values(name, &mut value) {
+        Kernel::Product(product?)
+    } else {
+        let family = Family::ALL.into_iter().find(|family| family.name() == name);
+        Kernel::Group(family.ok_or_else(|| format!("no kernel is called `{name}`"))?, value("items")?)
+    };
+    match values.first() {
+        None => Ok(kernel),
+        Some((parameter, _)) => Err(format!("{name} has no parameter `{parameter}`, or has it once")),
+    }
+}
+
+fn number(word: &str, digits: &str) -> Result<usize, String> {
+    digits.parse().map_err(|_| format!("`{word}` holds no whole number"))
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kernel::Product(product) => write!(f, "{product}"),
+            Kernel::Group(family, items) => write!(f, "{} items={items}", family.name()),
+        }
+    }
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kernel())?;
+        self.values().into_iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Dialect::OpenClC => "opencl",
+            Dialect::Wgsl => "wgsl",
+        })
+    }
+}
+
+/// The words of an entry, without its scope and its origin.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = self.kernel.to_string();
+        let (name, values) = kernel.split_once(' ').unwrap_or((&kernel, ""));
+        f.write_str(name)?;
+        self.dtype.iter().try_for_each(|dtype| write!(f, " {dtype}"))?;
+        self.dialect.iter().try_for_each(|dialect| write!(f, " {dialect}"))?;
+        match self.least.groups {
+            LeastGroups::Number(0) => {}
+            LeastGroups::Number(groups) => write!(f, " groups>={groups}")?,
+            LeastGroups::Units => f.write_str(" groups>=units")?,
+        }
+        if self.least.rows > 0 {
+            write!(f, " rows>={}", self.least.rows)?;
+        }
+        write!(f, " {values}")
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |kind: &DeviceKind| KINDS.iter().find(|(_, known)| known == kind).map_or("other", |(name, _)| name);
+        match self {
+            Scope::Device(model) => write!(f, "[device {model}]"),
+            Scope::Architecture(architecture) => write!(f, "[architecture {architecture}]"),
+            Scope::Vendor(vendor, kind) => write!(f, "[vendor {vendor}, {}]", name(kind)),
+            Scope::Kind(kind) => write!(f, "[kind {}]", name(kind)),
+            Scope::Any => f.write_str("[any]"),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Tests of the text of the database.
+
+use lapidary_core::Identity;
+
+use super::*;
+
+fn facts(model: &str, architecture: &str, vendor: &str) -> DeviceFacts {
+    let [model, architecture, vendor] = [model, architecture, vendor].map(str::to_owned);
+    let identity = Identity { kind: DeviceKind::Gpu, model, architecture, vendor, ..Identity::default() };
+    DeviceFacts { identity, ..DeviceFacts::new("test:0") }
+}
+
+/// Returns the kernels of the entries for a device, in the order of precedence.
+fn kernels(database: &Database, facts: &DeviceFacts, dialect: Dialect) -> Vec<String> {
+    database.entries(facts, dialect).map(|entry| entry.kernel.to_string()).collect()
+}
+
+#[test]
+fn every_line_of_the_shipped_texts_is_an_entry() {
+    for (name, text) in TEXTS {
+        assert_eq!(Database::default().add(name, text), Vec::<String>::new());
+    }
+    assert!(Database::shipped().entries.len() > 40);
+}
+
+#[test]
+fn entries_for_few_devices_come_before_entries_for_many() {
+    let mut database = Database::default();
+    let text = "solve items=1\n[any]\nsolve items=2 # as many as it has\n[kind gpu]\nsolve items=3\n[vendor Acme, Inc., gpu]\n\
+                solve items=4\n[architecture a9]\nsolve wgsl items=5\n[device Acme X [1]]\nsolve items=6\n[kind cpu]\nsolve items=7";
+    assert_eq!(database.add("test", text), Vec::<String>::new());
+    let items = |facts: &DeviceFacts, dialect| -> Vec<usize> {
+        let of = |kernel: String| kernel.strip_prefix("solve items=").unwrap().parse().unwrap();
+        kernels(&database, facts, dialect).into_iter().map(of).collect()
+    };
+    let acme = facts("Acme X [1]", "a9", "Acme, Inc.");
+    assert_eq!(items(&acme, Dialect::Wgsl), [6, 5, 4, 3, 1, 2]);
+    assert_eq!(items(&acme, Dialect::OpenClC), [6, 4, 3, 1, 2]);
+    assert_eq!(items(&facts("", "", ""), Dialect::OpenClC), [3, 1, 2]);
+    // a user's entries precede those of the same devices
+    let mut mine = Database::default();
+    assert_eq!(mine.add("mine", "[device Acme X [1]]\nsolve items=8\n[any]\nsolve items=9"), Vec::<String>::new());
+    let all = mine.then(&database);
+    assert_eq!(kernels(&all, &acme, Dialect::OpenClC)[..2], ["solve items=8", "solve items=6"]);
+    assert_eq!(all.entries(&acme, Dialect::OpenClC).last().unwrap().origin, "test:3: as many as it has");
+}
+
+#[test]
+fn a_damaged_line_is_named_and_skipped() {
+    for (line, reason) in [
+        ("gemm_tiles mwg=1", "no kernel is called `gemm_tiles`"),
+        ("gemm_panel mv=1 vw=2 nr=3", "group is not given"),
+        ("gemm_panel mv=1 vw=2 nr=3 group=1 kc=1 nc=1", "mc is not given"),
+        ("gemm_panel mv=1 vw=2 nr=3 group=1 kc=1 mc=1 nc=1 mr=1", "gemm_panel has no parameter `mr`"),
+        ("gemm_panel mv=1 mv=1 vw=2 nr=3 group=1 kc=1 mc=1 nc=1", "gemm_panel has no parameter `mv`"),
+        ("gemm_panel mv=1 vw=x nr=3 group=1", "`vw=x` holds no whole number"),
+        ("gemm_panel mv=1 vw=-2 nr=3 group=1", "`vw=-2` holds no whole number"),
+        ("solve items=4 lines>=3", "`lines>=3` is no condition"),
+        ("solve items=4 groups>=many", "`groups>=many` holds no whole number"),
+        ("solve items=4 f16", "`f16` is no parameter"),
+        ("gemm_vector mwg=64 nwg=64 kwg=16 mr=4 nr=8 lanes_n=4 zigzag=2 ahead=0", "zigzag is 0 or 1, not 2"),
+        ("\u{0}\u{1}", "no kernel is called"),
+    ] {
+        let mut database = Database::default();
+        let problems = database.add("my.txt", &format!("solve items=1\n{line}\nsolve items=2"));
+        assert!(problems.len() == 1 && problems[0].contains(reason) && problems[0].starts_with("my.txt:2:"), "{problems:?}");
+        assert_eq!(kernels(&database, &facts("", "", ""), Dialect::Wgsl), ["solve items=1", "solve items=2"]);
+    }
+    // entries below a damaged scope would apply to other devices
+    for scope in ["[device X", "[devices X]", "[vendor X]", "[vendor X, phone]", "[kind phone]", "[]"] {
+        let mut database = Database::default();
+        let problems = database.add("my.txt", &format!("{scope}\nsolve items=1\nsolve items=2\n[any]\nsolve items=3"));
+        assert!(problems.len() == 1 && problems[0].contains("names no devices"), "{problems:?}");
+        assert_eq!(kernels(&database, &facts("", "", ""), Dialect::Wgsl), ["solve items=3"], "{scope}");
+    }
+}
+
+#[test]
+fn an_entry_reads_as_it_was_written() {
+    let mut database = Database::shipped().clone();
+    let scopes = "[device X, Y]\nsolve items=1\n[architecture sm_90]\nsolve items=1\n[vendor A, B, cpu]\nsolve f32 wgsl items=1";
+    assert_eq!(database.add("scopes", scopes), Vec::<String>::new());
+    for entry in &database.entries {
+        let text = format!("{}\n{entry}  # {}", entry.scope, "note");
+        let mut again = Database::default();
+        assert_eq!(again.add("again", &text), Vec::<String>::new());
+        assert_eq!(again.entries, [Entry { origin: "again:2: note".to_owned(), ..entry.clone() }]);
+    }
+}

@@ -1,0 +1,91 @@
+//! The families of kernels for products, with the values of their parameters.
+
+use lapidary_core::{DType, Limits};
+
+use crate::params::{PanelBlocks, PanelParams, TileParams, VectorParams};
+use crate::program::Program;
+
+/// A kernel for products, with the values of its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Product {
+    /// Kernel that computes a tile of C from slices of A and B in local memory.
+    Tile(TileParams),
+    /// Kernel with vector loads, for operands that are aligned to vectors or are copied to aligned memory first.
+    Vector(VectorParams),
+    /// Kernel that multiplies packed panels of A and B without barriers.
+    Panel(PanelParams, PanelBlocks),
+}
+
+impl Product {
+    /// The names of all kernels for products.
+    pub const KERNELS: [&str; 3] = ["gemm_tile", "gemm_vector", "gemm_panel"];
+
+    /// Returns the name of the kernel.
+    #[must_use]
+    pub fn kernel(&self) -> &'static str {
+        match self {
+            Product::Tile(_) => "gemm_tile",
+            Product::Vector(_) => "gemm_vector",
+            Product::Panel(..) => "gemm_panel",
+        }
+    }
+
+    /// Returns the names and values of the parameters.
+    #[must_use]
+    pub fn values(&self) -> Vec<(&'static str, usize)> {
+        match self {
+            Product::Tile(params) => params.values(),
+            Product::Vector(params) => params.values(),
+            Product::Panel(params, blocks) => [params.values(), blocks.values()].concat(),
+        }
+    }
+
+    /// Makes a kernel from its name and the values that `value` returns for the names of its parameters. Returns `None` if no
+    /// kernel for products has the name `kernel`.
+    ///
+    /// # Errors
+    /// The error of `value`, or a flag is neither 0 nor 1.
+    pub fn from_values(kernel: &str, mut value: impl FnMut(&str) -> Result<usize, String>) -> Option<Result<Self, String>> {
+        match kernel {
+            "gemm_tile" => Some(TileParams::from_values(value).map(Product::Tile)),
+            "gemm_vector" => Some(VectorParams::from_values(value).map(Product::Vector)),
+            "gemm_panel" => {
+                let params = PanelParams::from_values(&mut value);
+                Some(params.and_then(|params| Ok(Product::Panel(params, PanelBlocks::from_values(value)?))))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the number of rows and of columns of C per work-group.
+    #[must_use]
+    pub fn tile(&self) -> [usize; 2] {
+        match *self {
+            Product::Tile(params) => [params.mwg, params.nwg],
+            Product::Vector(params) => [params.mwg, params.nwg],
+            Product::Panel(params, _) => [params.mr() * params.group, params.nr],
+        }
+    }
+
+    /// Returns the program of a large product in which no operand is transposed.
+    #[must_use]
+    pub fn program(&self, dtype: DType) -> Program {
+        match *self {
+            Product::Tile(params) => Program::GemmTile { dtype, params, trans_a: false, trans_b: false },
+            Product::Panel(params, _) => Program::GemmPanel { dtype, params },
+            Product::Vector(params) => Program::GemmVector { dtype, params, trans_b: !params.transposes_b(dtype), vec_c: true },
+        }
+    }
+
+    /// Checks that the kernel can be compiled and run within `limits`. Vector registers of the device have `vector_bits` bits.
+    ///
+    /// # Errors
+    /// A parameter violates a constraint, which the error states with its reason.
+    pub fn check(&self, dtype: DType, limits: &Limits, vector_bits: usize) -> Result<(), String> {
+        match self {
+            Product::Tile(params) => params.check(dtype, limits),
+            Product::Vector(params) => params.check(dtype, limits),
+            Product::Panel(params, blocks) => params.check(dtype, limits, vector_bits).and_then(|()| blocks.check()),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The values of parameters that are worth trying on a device nobody has measured.
+
+use lapidary_core::DType;
+
+use crate::database::Family;
+use crate::product::Product;
+
+/// A parameter of a kernel with the values that are worth trying.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Name of the parameter.
+    pub name: &'static str,
+    /// The values in ascending order.
+    pub values: Vec<usize>,
+    /// Whether the parameter changes how the text works, and not only how large its tiles are.
+    pub is_structural: bool,
+}
+
+/// Returns the parameters of a kernel of the database with the values worth trying, or `None` if no kernel has the name `kernel`. Not
+/// every combination of values is a kernel ([`check`](crate::check)).
+#[must_use]
+pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
+    let axis = |name, values: &[usize]| Axis { name, values: values.to_vec(), is_structural: false };
+    let structural = |name, values: &[usize]| Axis { is_structural: true, ..axis(name, values) };
+    Some(match kernel {
+        "gemm_tile" => vec![
+            axis("mwg", &[8, 16, 32, 64, 128]),
+            axis("nwg", &[8, 16, 32, 64, 128]),
+            axis("kwg", &[4, 8, 16, 32]),
+            axis("mr", &[1, 2, 4, 8]),
+            axis("nr", &[1, 2, 4, 8]),
+            structural("vwm", &[1, 2, 4]),
+            structural("stages", &[1, 2]),
+        ],
+        "gemm_vector" => vec![
+            axis("mwg", &[32, 64, 128, 256]),
+            axis("nwg", &[32, 64, 128, 256]),
+            axis("kwg", &[4, 8, 16, 32]),
+            axis("mr", &[4, 8, 16]),
+            axis("nr", &[4, 8, 16]),
+            axis("lanes_n", &[2, 4, 8, 16]),
+            structural("zigzag", &[0, 1]),
+            structural("ahead", &[0, 1]),
+        ],
+        "gemm_panel" => {
+            // the same sizes in bytes for both types
+            let terms = [1024, 2048, 4096, 8192].map(|bytes| bytes / dtype.size());
+            vec![
+                axis("mv", &[1, 2, 3, 4, 5, 6]),
+                structural("vw", &[2, 4, 8, 16]),
+                axis("nr", &[2, 3, 4, 5, 6, 8, 10, 12, 14]),
+                axis("group", &[1]),
+                axis("kc", &terms),
+                axis("mc", &[96, 384, 1536, 4096]),
+                axis("nc", &[96, 384, 1536, 4096]),
+            ]
+        }
+        _ => {
+            let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;
+            let most = if matches!(family, Family::Batched | Family::Elements) { 8 } else { 10 };
+            vec![axis("items", &(0..=most).map(|power| 1 << power).collect::<Vec<usize>>())]
+        }
+    })
+}
+
+/// Returns the names of all kernels whose parameters can be tuned for a routine: kernels for products, or families of other kernels.
+#[must_use]
+pub fn kernels_of(routine: lapidary_core::Routine) -> &'static [&'static str] {
+    use lapidary_core::Routine;
+    match routine {
+        Routine::Gemm => &Product::KERNELS,
+        Routine::Trsm => &["solve"],
+        Routine::Getrf => &["strips", "columns", "panel"],
+        Routine::Laswp => &["exchange"],
+        Routine::Getrs | Routine::Gesv => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::{DeviceFacts, Limits, Routine};
+
+    use super::*;
+    use crate::database::Database;
+    use crate::tuning::{Dialect, check};
+
+    /// The values of every shipped entry can be reached by a search.
+    #[test]
+    fn the_axes_hold_the_parameters_of_every_kernel() {
+        let limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
+        let gpu = DeviceFacts { limits, vector_bits: 512, ..DeviceFacts::new("test:0") };
+        for kernel in Routine::ALL.into_iter().flat_map(kernels_of) {
+            for dtype in [DType::F32, DType::F64] {
+                let axes = axes(kernel, dtype).unwrap();
+                assert!(axes.iter().all(|axis| axis.values.is_sorted() && !axis.values.is_empty()), "{kernel}");
+                let first: String = axes.iter().map(|axis| format!(" {}={}", axis.name, axis.values.last().unwrap())).collect();
+                let mut database = Database::default();
+                assert_eq!(database.add("axes", &format!("{kernel}{first}")), Vec::<String>::new());
+                let entry = database.entries(&gpu, Dialect::OpenClC).next().unwrap();
+                let _ = check(entry.kernel, dtype, &gpu, Dialect::OpenClC);
+            }
+        }
+        assert_eq!(axes("gemm", DType::F32), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! Looks up the kernels for a device in the database.
+
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature};
+
+use crate::database::{Database, Entry, Family, Kernel, LeastGroups};
+use crate::product::Product;
+use crate::program::Program;
+use crate::scratch::Purpose;
+use crate::strips::StripParams;
+
+/// Language of the kernel sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// The language OpenCL C in version 1.2.
+    OpenClC,
+    /// WGSL, the shading language of WebGPU.
+    Wgsl,
+}
+
+/// Width of the longest WGSL vector, in bits.
+const WGSL_VECTOR_BITS: usize = 128;
+
+/// The entries of the database that apply to a device and that the device can run within its limits, in the order of preference.
+/// An instruction uses the first entry whose conditions it meets and whose kernel the compiler of the device accepts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuning {
+    /// Kernels for products, first in f32, then in f64.
+    products: [Vec<Ranked<Product>>; 2],
+    /// Sizes of work-groups for each family, first in f32, then in f64.
+    groups: [[Vec<Ranked<usize>>; 2]; Family::ALL.len()],
+    /// Maximum scratch memory for one [`Purpose`], in bytes. The value is the size of the largest buffer, or less under a memory
+    /// limit.
+    pub max_scratch_bytes: usize,
+    /// Whether one launch factors all strips, so that work-groups wait for one another ([`Feature::GroupsMayWait`]). Only the
+    /// WGSL program has a kernel that factors all strips in one launch.
+    pub groups_may_wait: bool,
+}
+
+/// An entry for one device.
+#[derive(Clone, Debug, PartialEq)]
+struct Ranked<P> {
+    /// Parameters of the kernel.
+    params: P,
+    /// Minimum number of work-groups of a product, or of rows of a panel.
+    least: usize,
+    /// Where the entry comes from.
+    origin: String,
+}
+
+/// Returns 0 for f32 and 1 for f64.
+fn index(dtype: DType) -> usize {
+    usize::from(dtype == DType::F64)
+}
+
+impl Tuning {
+    /// Looks up the kernels for a device.
+    #[must_use]
+    pub fn lookup(database: &Database, facts: &DeviceFacts, dialect: Dialect) -> Self {
+        let mut tuning = Tuning {
+            products: Default::default(),
+            groups: Default::default(),
+            max_scratch_bytes: facts.limits.buffer,
+            groups_may_wait: dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait),
+        };
+        for entry in database.entries(facts, dialect) {
+            for dtype in [DType::F32, DType::F64] {
+                if entry.dtype.is_none_or(|only| only == dtype) && check(entry.kernel, dtype, facts, dialect).is_ok() {
+                    tuning.push(entry, dtype, facts);
+                }
+            }
+        }
+        tuning
+    }
+
+    /// Looks up the kernels that share local memory, for any kind of device. Tests run these kernels on CPUs too.
+    #[must_use]
+    pub fn shared(facts: &DeviceFacts, dialect: Dialect) -> Self {
+        let mut facts = facts.clone();
+        facts.identity.kind = DeviceKind::Other;
+        Self::lookup(Database::shipped(), &facts, dialect)
+    }
+
+    /// Returns this tuning with the entries of `text` before all others. Tests and measurements choose kernels by this function.
+    ///
+    /// # Errors
+    /// A line of the text is no entry, or the device cannot run the kernel of an entry. The error states the reason.
+    pub fn preferring(self, text: &str, facts: &DeviceFacts, dialect: Dialect) -> Result<Self, String> {
+        let mut preferred = Database::default();
+        if let Some(problem) = preferred.add("text", text).into_iter().next() {
+            return Err(problem);
+        }
+        for entry in preferred.entries(facts, dialect) {
+            let dtypes = [DType::F32, DType::F64].into_iter().filter(|&dtype| entry.dtype.is_none_or(|only| only == dtype));
+            let refused = |reason| format!("{}: {reason}", entry.kernel);
+            dtypes.into_iter().try_for_each(|dtype| check(entry.kernel, dtype, facts, dialect)).map_err(refused)?;
+        }
+        let mut all = Self::lookup(&preferred, facts, dialect);
+        for (first, rest) in all.products.iter_mut().zip(self.products) {
+            first.extend(rest);
+        }
+        for (first, rest) in all.groups.iter_mut().flatten().zip(self.groups.into_iter().flatten()) {
+            first.extend(rest);
+        }
+        Ok(Tuning { products: all.products, groups: all.groups, ..self })
+    }
+
+    fn push(&mut self, entry: &Entry, dtype: DType, facts: &DeviceFacts) {
+        let origin = entry.origin.clone();
+        match entry.kernel {
+            Kernel::Product(params) => {
+                let least = match entry.least.groups {
+                    LeastGroups::Number(groups) => groups,
+                    LeastGroups::Units => facts.compute_units.unwrap_or(1),
+                };
+                self.products[index(dtype)].push(Ranked { params, least, origin });
+            }
+            Kernel::Group(family, params) => {
+                let least = entry.least.rows;
+                self.groups[family as usize][index(dtype)].push(Ranked { params, least, origin });
+            }
+        }
+    }
+
+    /// Returns the kernels for an m×n product in the order of preference: those that have as many work-groups in the product as
+    /// their entries require.
+    pub fn products(&self, dtype: DType, [m, n]: [usize; 2]) -> impl Iterator<Item = Product> {
+        let groups = move |product: Product| {
+            let [mwg, nwg] = product.tile();
+            m.div_ceil(mwg).saturating_mul(n.div_ceil(nwg))
+        };
+        let suits = move |ranked: &&Ranked<Product>| ranked.least == 0 || groups(ranked.params) >= ranked.least;
+        self.products[index(dtype)].iter().filter(suits).map(|ranked| ranked.params)
+    }
+
+    /// Returns where the entry of a kernel for products comes from. `None` if no entry names the kernel.
+    #[must_use]
+    pub fn origin(&self, dtype: DType, product: Product) -> Option<&str> {
+        let ranked = self.products[index(dtype)].iter().find(|ranked| ranked.params == product)?;
+        Some(&ranked.origin)
+    }
+
+    /// Returns the sizes of work-groups of a family for a panel of `rows` rows, in the order of preference. Families that factor
+    /// no panels ignore `rows`.
+    pub(crate) fn groups(&self, family: Family, dtype: DType, rows: usize) -> impl Iterator<Item = usize> {
+        let entries = self.groups[family as usize][index(dtype)].iter();
+        entries.filter(move |ranked| rows >= ranked.least).map(|ranked| ranked.params).take_while(|&items| items > 0)
+    }
+
+    /// Returns the size of work-groups of a family whose kernels run on every device.
+    pub(crate) fn group(&self, family: Family, dtype: DType) -> usize {
+        self.groups(family, dtype, usize::MAX).next().unwrap_or(1)
+    }
+
+    /// Returns a copy of `self` for a device whose memory is limited to `limit` bytes. Scratch memory takes at most an eighth of
+    /// the limit, in equal shares for the values of [`Purpose`].
+    #[must_use]
+    pub fn within_memory(self, limit: usize) -> Self {
+        Tuning { max_scratch_bytes: self.max_scratch_bytes.min(Purpose::share(limit)), ..self }
+    }
+
+    /// Returns the shapes of the strips by which a panel of `rows` rows can be factored, in the order of preference.
+    pub fn strips(&self, dtype: DType, rows: usize) -> impl Iterator<Item = StripParams> {
+        let waits = self.groups_may_wait;
+        self.groups(Family::Strips, dtype, rows).filter_map(move |items| StripParams::choose(dtype, rows, items, waits))
+    }
+}
+
+/// Checks that a device can run a kernel within its limits.
+///
+/// # Errors
+/// A parameter violates a constraint, which the error states with its reason.
+pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect) -> Result<(), String> {
+    let limits = &facts.limits;
+    let program = match kernel {
+        Kernel::Product(product) => {
+            let vector_bits = match dialect {
+                Dialect::OpenClC => facts.vector_bits,
+                Dialect::Wgsl => WGSL_VECTOR_BITS,
+            };
+            return product.check(dtype, limits, vector_bits);
+        }
+        // the device does without the kernels of the family
+        Kernel::Group(_, 0) => return Ok(()),
+        Kernel::Group(family, items) => match family {
+            Family::Elements => Program::Elements { dtype, group: items },
+            Family::Exchange => Program::Exchange { dtype, items },
+            Family::Solve => Program::Solve { dtype, items },
+            Family::Panel if items == 1 && limits.loop_iterations < usize::MAX => {
+                return Err(
+                    "a single work-item loops over whole columns, which takes more iterations than a loop may have".to_owned()
+                );
+            }
+            Family::Panel => Program::Panel { dtype, items },
+            Family::Strips => {
+                let params = StripParams::choose(dtype, 1, items, false);
+                let params = params.ok_or_else(|| format!("{items} work-items are too few for a strip"))?;
+                Program::Strips { dtype, params }
+            }
+            Family::Columns => Program::Columns { dtype, items },
+            // the program of a batch depends on the sizes of its matrices, and is checked for each batch
+            Family::Batched if !items.is_power_of_two() => return Err(format!("{items} work-items do not halve")),
+            Family::Batched => Program::Elements { dtype, group: items },
+        },
+    };
+    program.check(limits)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Tests which entries of the database a device gets.
+
+use lapidary_core::{Identity, Limits};
+
+use super::*;
+
+/// Returns a device of `kind` with work-groups of at most `work_group` work-items and `kibibytes` KiB of local memory.
+fn device(kind: DeviceKind, work_group: usize, kibibytes: usize) -> DeviceFacts {
+    let limits = Limits { work_group, local_memory: kibibytes << 10, ..Limits::default() };
+    DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
+}
+
+fn shipped(facts: &DeviceFacts, dialect: Dialect) -> Tuning {
+    Tuning::lookup(Database::shipped(), facts, dialect)
+}
+
+/// Returns the kernels for products of order n in the order of preference, with the extents of their tiles.
+fn products(tuning: &Tuning, dtype: DType, n: usize) -> Vec<(&'static str, [usize; 2])> {
+    tuning.products(dtype, [n; 2]).map(|product| (product.kernel(), product.tile())).collect()
+}
+
+#[test]
+fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
+    for (name, work_group, kibibytes, solve, exchange) in [
+        ("a GPU", 1024, 48, [Some(128), Some(128)], Some(256)),
+        ("a browser", 256, 16, [Some(64), Some(32)], Some(128)),
+        ("little memory", 256, 4, [Some(16), None], Some(32)),
+        ("groups of eight", 8, 16, [None, None], Some(8)),
+    ] {
+        let tuning = shipped(&device(DeviceKind::Gpu, work_group, kibibytes), Dialect::OpenClC);
+        let first = |family, dtype| tuning.groups(family, dtype, usize::MAX).next();
+        assert_eq!([DType::F32, DType::F64].map(|dtype| first(Family::Solve, dtype)), solve, "{name}");
+        assert_eq!(first(Family::Exchange, DType::F64), exchange, "{name}");
+    }
+}
+
+#[test]
+fn products_have_tiles_as_large_as_keeps_every_multiprocessor_at_work() {
+    let h100 = DeviceFacts { compute_units: Some(132), ..device(DeviceKind::Gpu, 1024, 48) };
+    for dialect in [Dialect::OpenClC, Dialect::Wgsl] {
+        let tuning = shipped(&h100, dialect);
+        let first = |dtype, n| products(&tuning, dtype, n)[0];
+        assert_eq!([4096, 1024].map(|n| first(DType::F64, n)), [("gemm_vector", [128; 2]), ("gemm_vector", [64; 2])]);
+        assert_eq!([512, 64].map(|n| first(DType::F64, n)), [("gemm_tile", [32; 2]), ("gemm_tile", [16; 2])]);
+        assert_eq!([4096, 1024].map(|n| first(DType::F32, n)), [("gemm_vector", [256, 128]), ("gemm_vector", [64; 2])]);
+        // operands that are not worth a copy to vectors
+        assert_eq!(products(&tuning, DType::F64, 4096)[2], ("gemm_tile", [128, 64]));
+    }
+    // a driver that does not report the number of multiprocessors
+    let unknown = shipped(&device(DeviceKind::Other, 1024, 48), Dialect::OpenClC);
+    assert_eq!(products(&unknown, DType::F64, 64)[0], ("gemm_vector", [64; 2]));
+}
+
+#[test]
+fn a_device_gets_only_kernels_within_its_limits() {
+    for (name, work_group, kibibytes, expected) in [
+        ("little memory", 1024, 16, ("gemm_vector", [64; 2])),
+        ("small groups", 64, 12, ("gemm_tile", [32; 2])),
+        ("single work-items", 1, 1, ("gemm_tile", [4; 2])),
+        ("no local memory", 256, 0, ("gemm_panel", [6, 4])),
+    ] {
+        let tuning = shipped(&device(DeviceKind::Gpu, work_group, kibibytes), Dialect::OpenClC);
+        assert_eq!(products(&tuning, DType::F64, 4096)[0], expected, "{name}");
+    }
+}
+
+#[test]
+fn work_groups_wait_only_in_wgsl_and_where_the_device_lets_them() {
+    let gpu = DeviceFacts { features: vec![Feature::GroupsMayWait], ..device(DeviceKind::Gpu, 1024, 48) };
+    assert!(shipped(&gpu, Dialect::Wgsl).groups_may_wait && !shipped(&gpu, Dialect::OpenClC).groups_may_wait);
+    assert!(!shipped(&DeviceFacts { features: Vec::new(), ..gpu }, Dialect::Wgsl).groups_may_wait);
+}
+
+#[test]
+fn a_processor_goes_without_barriers_in_vectors_of_its_width_and_with_groups_where_loops_are_short() {
+    let processor = DeviceFacts { vector_bits: 512, ..device(DeviceKind::Cpu, 4096, 512) };
+    let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| shipped(&processor, dialect));
+    for (tuning, tile) in [(&opencl, [24, 8]), (&wgsl, [6, 4])] {
+        assert_eq!(products(tuning, DType::F64, 1)[0], ("gemm_panel", tile));
+        let first = |family| tuning.groups(family, DType::F64, usize::MAX).next();
+        assert_eq!([Family::Panel, Family::Strips, Family::Exchange, Family::Solve].map(first), [Some(1), None, None, None]);
+    }
+    let limits = Limits { loop_iterations: 60_000, ..processor.limits };
+    let short = shipped(&DeviceFacts { limits, ..processor }, Dialect::OpenClC);
+    assert_eq!(short.groups(Family::Panel, DType::F64, 100).next(), Some(512));
+}
+
+#[test]
+fn preferred_entries_come_first_and_those_that_do_not_fit_are_refused() {
+    let gpu = device(DeviceKind::Gpu, 256, 16);
+    let prefer = |text: &str| shipped(&gpu, Dialect::OpenClC).preferring(text, &gpu, Dialect::OpenClC);
+    let tuning = prefer("gemm_tile f64 mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=2 stages=1\nsolve items=16\nstrips items=0").unwrap();
+    assert_eq!(products(&tuning, DType::F64, 4096)[..2], [("gemm_tile", [8, 4]), ("gemm_vector", [64; 2])]);
+    assert_eq!(products(&tuning, DType::F32, 4096)[0], ("gemm_vector", [64; 2]));
+    assert_eq!(tuning.groups(Family::Solve, DType::F32, 0).take(2).collect::<Vec<_>>(), [16, 64]);
+    assert_eq!(tuning.strips(DType::F64, 100).next(), None);
+    assert!(prefer("elements items=512").unwrap_err().contains("512 work-items are more than the 256"));
+    assert!(prefer("solve items=512 f16").unwrap_err().contains("`f16` is no parameter"));
+}

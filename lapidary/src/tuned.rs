@@ -1,0 +1,78 @@
+//! The database of kernels that devices use: the user's tuned kernels before those that ship with Lapidary.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use lapidary_kernels::Database;
+
+use crate::settings::Settings;
+
+/// Reads the user's tuned kernels. Returns a database in which they precede the kernels that ship with Lapidary, and a note for
+/// each file that cannot be read and each line that is no entry.
+pub(crate) fn database(settings: &Settings) -> (Database, Vec<String>) {
+    let (mut tuned, mut notes) = (Database::default(), Vec::new());
+    for path in settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut notes)) {
+        match std::fs::read(&path) {
+            Ok(text) => notes.extend(tuned.add(&path.display().to_string(), &String::from_utf8_lossy(&text))),
+            Err(error) => notes.push(format!("{}: tuned kernels are not used: {error}", path.display())),
+        }
+    }
+    (tuned.then(Database::shipped()), notes)
+}
+
+/// Returns the text files of a folder in the order of their names. There need not be a folder.
+fn files(folder: &Path, notes: &mut Vec<String>) -> Vec<PathBuf> {
+    match std::fs::read_dir(folder) {
+        Ok(entries) => {
+            let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "txt");
+            let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_text).collect();
+            files.sort();
+            files
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            notes.push(format!("{}: tuned kernels are not used: {error}", folder.display()));
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::DeviceFacts;
+    use lapidary_kernels::Dialect;
+
+    use super::*;
+
+    fn settings(folder: &Path) -> Settings {
+        Settings { kernels_dir: Some(folder.to_owned()), ..Settings::default() }
+    }
+
+    fn first(database: &Database) -> String {
+        database.entries(&DeviceFacts::new("test:0"), Dialect::Wgsl).next().unwrap().kernel.to_string()
+    }
+
+    #[test]
+    fn tuned_kernels_come_first_and_what_is_damaged_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("b.txt"), "solve items=2\nsolve\n").unwrap();
+        std::fs::write(folder.path().join("a.txt"), b"\xff\nsolve items=4\n").unwrap();
+        std::fs::write(folder.path().join("a.old"), "solve items=8\n").unwrap();
+        std::fs::create_dir(folder.path().join("c.txt")).unwrap();
+        let (database, notes) = database(&settings(folder.path()));
+        assert_eq!(first(&database), "solve items=4");
+        let reasons = ["a.txt:1", "b.txt:2", "c.txt: tuned kernels are not used"];
+        assert!(notes.len() == 3 && notes.iter().zip(reasons).all(|(note, reason)| note.contains(reason)), "{notes:?}");
+    }
+
+    #[test]
+    fn without_a_folder_the_shipped_kernels_are_used() {
+        let shipped = first(Database::shipped());
+        for folder in [Path::new(""), Path::new("/nonexistent/kernels")] {
+            let (database, notes) = database(&settings(folder));
+            assert_eq!((first(&database), notes), (shipped.clone(), Vec::new()));
+        }
+        let (_, notes) = database(&settings(Path::new(file!())));
+        assert_eq!(notes.len(), usize::from(Path::new(file!()).exists()));
+    }
+}

@@ -6,7 +6,7 @@
 //!
 //! The crate calls no device. The caller of [`run`] supplies the function that measures a point. A [`Journal`] keeps the outcomes
 //! on disk, so that a search continues after a candidate has ended the process. A [`Recording`] holds the times of a whole space,
-//! and [`replay`] runs a search on these times instead of a device.
+//! and [`replay`](replay()) runs a search on these times instead of a device.
 #![forbid(unsafe_code)]
 
 mod journal;

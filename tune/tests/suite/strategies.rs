@@ -65,14 +65,15 @@ fn exhaustive_random_and_descent_measure_each_point_once() {
     assert!(ordered.iter().map(|request| request.point).eq(0..space.len()));
 }
 
+/// Whether each measurement of a point has more runs than the measurements of the point before.
+fn runs_increase(requests: &[Request]) -> bool {
+    let mut runs = HashMap::new();
+    requests.iter().all(|request| runs.insert(request.point, request.runs).is_none_or(|before| before < request.runs))
+}
+
 #[test]
-fn points_with_more_runs_were_measured_before() {
-    for_each_run(|method, _, requests| {
-        let mut runs = HashMap::new();
-        for request in requests {
-            assert!(runs.insert(request.point, request.runs).is_none_or(|before| before < request.runs), "{method}");
-        }
-    });
+fn a_point_is_measured_again_only_with_more_runs() {
+    for_each_run(|method, _, requests| assert!(runs_increase(requests), "{method}"));
 }
 
 #[test]
@@ -83,6 +84,7 @@ fn first_points_are_measured_first() {
     for method in Method::ALL {
         let requests = requests(&space, method, &first, 5, rugged);
         assert_eq!(requests[0].point, 30, "{method}");
+        assert!(runs_increase(&requests) && requests.iter().all(|request| request.point < space.len()), "{method}");
         let second = requests.iter().position(|request| request.point == 11);
         assert!(second.is_some_and(|at| at == 1 || method == Method::Descent), "{method}");
     }

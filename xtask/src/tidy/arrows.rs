@@ -27,6 +27,7 @@ const ROWS: &[Row] = &[
     Row { crates: KERNELS, may_use: &[CORE], tests_may_use: &[] },
     Row { crates: "lapidary-backend-*", may_use: &[CORE, KERNELS], tests_may_use: &[SUITE] },
     Row { crates: HOST, may_use: &[], tests_may_use: &[] },
+    Row { crates: "lapidary-tune", may_use: &[], tests_may_use: &[] },
     Row { crates: SUITE, may_use: &[CORE, KERNELS, CPU, HOST], tests_may_use: &[] },
     Row { crates: "lapidary", may_use: &[CORE, KERNELS, "lapidary-backend-*"], tests_may_use: &[SUITE] },
     Row { crates: "lapidary-cli", may_use: &["lapidary", SUITE, HOST], tests_may_use: &[] },

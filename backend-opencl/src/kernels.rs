@@ -225,7 +225,7 @@ mod tests {
         let most = kernels.found.facts.limits.work_group;
         kernels.found.facts.limits.work_group = usize::MAX;
         let items = 2 * most.next_power_of_two();
-        kernels.prefer(&format!("panel items={items}\npanel items=8\nstrips items=0\ncolumns items=0")).unwrap();
+        kernels.prefer(&format!("panel items={items}\npanel items=8\nstop strips\nstop columns")).unwrap();
         let buffer = Buffer::new(&kernels.context, 64).unwrap();
         let part = |rows| View { buffer: &buffer, at: 0, rows, cols: 1, ld: rows };
         let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part(2), ipiv: part(1), info: part(1) };

@@ -71,7 +71,7 @@ pub fn product<T: Scalar>((op_a, a): (Op, &Dense<T>), (op_b, b): (Op, &Dense<T>)
 }
 
 /// A triangular matrix A and the flags with which a solve reads it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Triangle {
     /// Side of X on which op(A) stands.
     pub side: Side,

@@ -15,6 +15,9 @@
 //! | `opencl`, `wgsl` | one language |
 //! | `groups>=N` | products for which the kernel has at least N work-groups; `groups>=units`: one per multiprocessor |
 //! | `rows>=N` | panels with at least N rows |
+//!
+//! An entry `stop gemm`, or `stop` with the name of a family such as `stop strips`, says that no later entry for products or for the
+//! family applies.
 
 use std::sync::LazyLock;
 
@@ -55,10 +58,41 @@ pub enum Kernel {
     Product(Product),
     /// A kernel whose only parameter is the number of work-items in a work-group.
     Group(Family, usize),
+    /// No kernel: entries after this one do not apply. Without a kernel of a family, a device does the work in another way. `None`
+    /// stands for the kernels for products.
+    Stop(Option<Family>),
 }
 
-/// A family of kernels whose only parameter is the number of work-items in a work-group. An entry with the value 0 says that no
-/// entry after it applies, so that the device does without the kernel.
+impl Kernel {
+    /// Makes a kernel from its name and the values of its parameters, in any order.
+    ///
+    /// # Errors
+    /// No kernel has the name, a parameter is missing, or there is a parameter that the kernel does not have.
+    pub fn new(name: &str, values: &[(&str, usize)]) -> Result<Self, String> {
+        parse::kernel(name, values.to_vec())
+    }
+
+    /// Returns the name of the family in the database: `gemm` for all kernels for products.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        match self {
+            Kernel::Product(_) | Kernel::Stop(None) => "gemm",
+            Kernel::Group(family, _) | Kernel::Stop(Some(family)) => family.name(),
+        }
+    }
+
+    /// Returns the names and values of the parameters.
+    #[must_use]
+    pub fn values(&self) -> Vec<(&'static str, usize)> {
+        match self {
+            Kernel::Product(product) => product.values(),
+            Kernel::Group(_, items) => vec![("items", *items)],
+            Kernel::Stop(_) => Vec::new(),
+        }
+    }
+}
+
+/// A family of kernels whose only parameter is the number of work-items in a work-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Kernels `scale`, `copy`, `laswp`, `zero_pivots` and `clear`, and kernels in which each work-item solves alone.

@@ -25,15 +25,45 @@ const WGSL_VECTOR_BITS: usize = 128;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuning {
     /// Kernels for products, first in f32, then in f64.
-    products: [Vec<Ranked<Product>>; 2],
+    products: [List<Product>; 2],
     /// Sizes of work-groups for each family, first in f32, then in f64.
-    groups: [[Vec<Ranked<usize>>; 2]; Family::ALL.len()],
+    groups: [[List<usize>; 2]; Family::ALL.len()],
     /// Maximum scratch memory for one [`Purpose`], in bytes. The value is the size of the largest buffer, or less under a memory
     /// limit.
     pub max_scratch_bytes: usize,
     /// Whether one launch factors all strips, so that work-groups wait for one another ([`Feature::GroupsMayWait`]). Only the
     /// WGSL program has a kernel that factors all strips in one launch.
     pub groups_may_wait: bool,
+}
+
+/// The entries of one family in the order of preference.
+#[derive(Clone, Debug, PartialEq)]
+struct List<P> {
+    entries: Vec<Ranked<P>>,
+    /// Whether no later entry applies.
+    is_closed: bool,
+}
+
+// implemented by hand, because a derived `Default` would require `P: Default`
+impl<P> Default for List<P> {
+    fn default() -> Self {
+        List { entries: Vec::new(), is_closed: false }
+    }
+}
+
+impl<P> List<P> {
+    fn push(&mut self, entry: Ranked<P>) {
+        if !self.is_closed {
+            self.entries.push(entry);
+        }
+    }
+
+    fn extend(&mut self, later: List<P>) {
+        if !self.is_closed {
+            self.entries.extend(later.entries);
+            self.is_closed = later.is_closed;
+        }
+    }
 }
 
 /// An entry for one device.
@@ -118,6 +148,8 @@ impl Tuning {
                 let least = entry.least.rows;
                 self.groups[family as usize][index(dtype)].push(Ranked { params, least, origin });
             }
+            Kernel::Stop(Some(family)) => self.groups[family as usize][index(dtype)].is_closed = true,
+            Kernel::Stop(None) => self.products[index(dtype)].is_closed = true,
         }
     }
 
@@ -129,21 +161,21 @@ impl Tuning {
             m.div_ceil(mwg).saturating_mul(n.div_ceil(nwg))
         };
         let suits = move |ranked: &&Ranked<Product>| ranked.least == 0 || groups(ranked.params) >= ranked.least;
-        self.products[index(dtype)].iter().filter(suits).map(|ranked| ranked.params)
+        self.products[index(dtype)].entries.iter().filter(suits).map(|ranked| ranked.params)
     }
 
     /// Returns where the entry of a kernel for products comes from. `None` if no entry names the kernel.
     #[must_use]
     pub fn origin(&self, dtype: DType, product: Product) -> Option<&str> {
-        let ranked = self.products[index(dtype)].iter().find(|ranked| ranked.params == product)?;
+        let ranked = self.products[index(dtype)].entries.iter().find(|ranked| ranked.params == product)?;
         Some(&ranked.origin)
     }
 
     /// Returns the sizes of work-groups of a family for a panel of `rows` rows, in the order of preference. Families that factor
     /// no panels ignore `rows`.
     pub(crate) fn groups(&self, family: Family, dtype: DType, rows: usize) -> impl Iterator<Item = usize> {
-        let entries = self.groups[family as usize][index(dtype)].iter();
-        entries.filter(move |ranked| rows >= ranked.least).map(|ranked| ranked.params).take_while(|&items| items > 0)
+        let entries = self.groups[family as usize][index(dtype)].entries.iter();
+        entries.filter(move |ranked| rows >= ranked.least).map(|ranked| ranked.params)
     }
 
     /// Returns the size of work-groups of a family whose kernels run on every device.
@@ -179,8 +211,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             };
             return product.check(dtype, limits, vector_bits);
         }
-        // the device does without the kernels of the family
-        Kernel::Group(_, 0) => return Ok(()),
+        Kernel::Stop(_) => return Ok(()),
         Kernel::Group(family, items) => match family {
             Family::Elements => Program::Elements { dtype, group: items },
             Family::Exchange => Program::Exchange { dtype, items },

@@ -56,6 +56,7 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
     let (mut dtype, mut dialect, mut least, mut values) = (None, None, Least::default(), Vec::new());
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
+    let stopped = if name == "stop" { words.next() } else { None };
     for word in words {
         match word {
             "f32" => dtype = Some(DType::F32),
@@ -74,12 +75,16 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
             },
         }
     }
-    let kernel = kernel(name, values)?;
+    let kernel = match stopped {
+        Some("gemm") => Kernel::Stop(None),
+        Some(family) => Kernel::Stop(Some(self::family(family)?)),
+        None => kernel(name, values)?,
+    };
     Ok(Entry { scope: scope.clone(), dtype, dialect, least, kernel, origin })
 }
 
 /// Makes a kernel from its name and the values of its parameters, in any order.
-pub(crate) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kernel, String> {
+pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kernel, String> {
     let mut value = |parameter: &str| {
         let at = values.iter().position(|(name, _)| *name == parameter).ok_or_else(|| format!("{parameter} is not given"))?;
         Ok(values.swap_remove(at).1)
@@ -87,13 +92,17 @@ pub(crate) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kerne
     let kernel = if let Some(product) = Product::from_values(name, &mut value) {
         Kernel::Product(product?)
     } else {
-        let family = Family::ALL.into_iter().find(|family| family.name() == name);
-        Kernel::Group(family.ok_or_else(|| format!("no kernel is called `{name}`"))?, value("items")?)
+        Kernel::Group(family(name)?, value("items")?)
     };
     match values.first() {
         None => Ok(kernel),
         Some((parameter, _)) => Err(format!("{name} has no parameter `{parameter}`, or has it once")),
     }
+}
+
+fn family(name: &str) -> Result<Family, String> {
+    let family = Family::ALL.into_iter().find(|family| family.name() == name);
+    family.ok_or_else(|| format!("no kernel is called `{name}`"))
 }
 
 fn number(word: &str, digits: &str) -> Result<usize, String> {
@@ -105,6 +114,7 @@ impl fmt::Display for Kernel {
         match self {
             Kernel::Product(product) => write!(f, "{product}"),
             Kernel::Group(family, items) => write!(f, "{} items={items}", family.name()),
+            Kernel::Stop(family) => write!(f, "stop {}", family.map_or("gemm", Family::name)),
         }
     }
 }
@@ -129,7 +139,10 @@ impl fmt::Display for Dialect {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernel = self.kernel.to_string();
-        let (name, values) = kernel.split_once(' ').unwrap_or((&kernel, ""));
+        let (name, values) = match self.kernel {
+            Kernel::Stop(_) => (&*kernel, ""),
+            Kernel::Product(_) | Kernel::Group(..) => kernel.split_once(' ').unwrap_or((&kernel, "")),
+        };
         f.write_str(name)?;
         self.dtype.iter().try_for_each(|dtype| write!(f, " {dtype}"))?;
         self.dialect.iter().try_for_each(|dialect| write!(f, " {dialect}"))?;

@@ -89,11 +89,14 @@ fn a_processor_goes_without_barriers_in_vectors_of_its_width_and_with_groups_whe
 fn preferred_entries_come_first_and_those_that_do_not_fit_are_refused() {
     let gpu = device(DeviceKind::Gpu, 256, 16);
     let prefer = |text: &str| shipped(&gpu, Dialect::OpenClC).preferring(text, &gpu, Dialect::OpenClC);
-    let tuning = prefer("gemm_tile f64 mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=2 stages=1\nsolve items=16\nstrips items=0").unwrap();
+    let tuning = prefer("gemm_tile f64 mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=2 stages=1\nsolve items=16\nstop strips").unwrap();
     assert_eq!(products(&tuning, DType::F64, 4096)[..2], [("gemm_tile", [8, 4]), ("gemm_vector", [64; 2])]);
     assert_eq!(products(&tuning, DType::F32, 4096)[0], ("gemm_vector", [64; 2]));
     assert_eq!(tuning.groups(Family::Solve, DType::F32, 0).take(2).collect::<Vec<_>>(), [16, 64]);
     assert_eq!(tuning.strips(DType::F64, 100).next(), None);
     assert!(prefer("elements items=512").unwrap_err().contains("512 work-items are more than the 256"));
+    let only = prefer("gemm_tile f64 mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=2 stages=1\nstop gemm f64").unwrap();
+    assert_eq!(products(&only, DType::F64, 4096), [("gemm_tile", [8, 4])]);
+    assert!(products(&only, DType::F32, 4096).len() > 1);
     assert!(prefer("solve items=512 f16").unwrap_err().contains("`f16` is no parameter"));
 }

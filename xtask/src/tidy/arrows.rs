@@ -19,6 +19,7 @@ const KERNELS: &str = "lapidary-kernels";
 const HOST: &str = "lapidary-host";
 const CPU: &str = "lapidary-backend-cpu";
 const SUITE: &str = "lapidary-conformance";
+const TUNE: &str = "lapidary-tune";
 
 /// The allowed dependencies, which `ARCHITECTURE.md` draws as arrows. If no row names a crate of the workspace, the check reports
 /// an error.
@@ -27,10 +28,10 @@ const ROWS: &[Row] = &[
     Row { crates: KERNELS, may_use: &[CORE], tests_may_use: &[] },
     Row { crates: "lapidary-backend-*", may_use: &[CORE, KERNELS], tests_may_use: &[SUITE] },
     Row { crates: HOST, may_use: &[], tests_may_use: &[] },
-    Row { crates: "lapidary-tune", may_use: &[], tests_may_use: &[] },
+    Row { crates: TUNE, may_use: &[], tests_may_use: &[] },
     Row { crates: SUITE, may_use: &[CORE, KERNELS, CPU, HOST], tests_may_use: &[] },
     Row { crates: "lapidary", may_use: &[CORE, KERNELS, "lapidary-backend-*"], tests_may_use: &[SUITE] },
-    Row { crates: "lapidary-cli", may_use: &["lapidary", SUITE, HOST], tests_may_use: &[] },
+    Row { crates: "lapidary-cli", may_use: &["lapidary", SUITE, HOST, TUNE], tests_may_use: &[] },
     Row { crates: "lapidary-capi", may_use: &["lapidary"], tests_may_use: &[] },
     Row { crates: "lapidary-bench", may_use: &["lapidary", CPU, HOST], tests_may_use: &[] },
     Row { crates: "lapidary-xtask", may_use: &[], tests_may_use: &[] },

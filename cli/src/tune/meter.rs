@@ -1,0 +1,103 @@
+//! Measures candidates in a worker process. A candidate that ends or hangs the worker process counts as failed.
+
+use std::time::Duration;
+
+use lapidary_tune::{Journal, Outcome, Timing};
+
+use super::message::{Call, Job, Message};
+use crate::failure::{Failure, Result};
+use crate::worker::{Ended, Event, Worker};
+
+/// Measures candidates, each in the worker process that the previous candidate has left, or in a new one.
+pub struct Meter {
+    worker: Option<Worker<Message>>,
+    /// Time limit of a candidate.
+    limit: Duration,
+}
+
+/// Times of a candidate, or the reason why it failed.
+pub type Measured = Result<Timing, String>;
+
+impl Meter {
+    /// Makes a meter whose candidates may take the time `limit`, which includes their compilation.
+    pub fn new(limit: Duration) -> Self {
+        Meter { worker: None, limit }
+    }
+
+    /// Measures a candidate and writes its outcome to a journal.
+    ///
+    /// # Errors
+    /// The journal cannot be written, no worker process starts, or the device cannot be opened.
+    pub fn measure(&mut self, journal: &mut Journal, values: &[usize], job: &Job) -> Result<Outcome> {
+        let unwritten = |error| Failure::check(format!("the journal cannot be written: {error}; the outcomes before are kept"));
+        journal.begin(values).map_err(unwritten)?;
+        match self.run(job)? {
+            Ok(timing) => {
+                journal.end(values, timing).map_err(unwritten)?;
+                Ok(Outcome::Seconds(timing.seconds))
+            }
+            Err(reason) => {
+                journal.failed(values, &reason).map_err(unwritten)?;
+                Ok(Outcome::Failed)
+            }
+        }
+    }
+
+    /// Runs a candidate.
+    ///
+    /// # Errors
+    /// No worker process starts, the device cannot be opened, or the operands do not fit into memory.
+    pub fn run(&mut self, job: &Job) -> Result<Measured> {
+        let mut worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => self.open()?,
+        };
+        worker.give(job);
+        let measured = match worker.next() {
+            Event::Said(Message::Measured { setup_seconds, seconds }) => {
+                Ok(Timing { setup_seconds, runs: seconds.len(), seconds: median(seconds) })
+            }
+            Event::Said(Message::Failed(reason)) => Err(reason),
+            Event::Said(Message::Refused { status, message }) => return Err(Failure::with_status(Some(status), message)),
+            Event::Said(other) => return Err(Failure::check(format!("the worker process says {other:?}"))),
+            // the next candidate gets a new worker process
+            Event::Ended(Ended { how, .. }) => return Ok(Err(format!("the candidate {how}"))),
+        };
+        self.worker = Some(worker);
+        Ok(measured)
+    }
+
+    fn open(&self) -> Result<Worker<Message>> {
+        let mut worker = Worker::start(self.limit)?;
+        match worker.next() {
+            Event::Said(Message::Opened) => Ok(worker),
+            Event::Said(Message::Refused { status, message }) => Err(Failure::with_status(Some(status), message)),
+            Event::Said(other) => Err(Failure::check(format!("the device is not opened, and the process says {other:?}"))),
+            Event::Ended(Ended { how, .. }) => Err(Failure::check(format!("while it is opened, the device {how}"))),
+        }
+    }
+
+    /// Checks that a candidate computes products of odd sizes with every transposition.
+    ///
+    /// # Errors
+    /// As for [`Meter::run`].
+    pub fn check_edges(&mut self, call: &Call, entries: &str) -> Result<Result<(), String>> {
+        let odd = call.sizes.map(|size| (size / 2) | 1);
+        for transposed in [[false, false], [true, false], [false, true], [true, true]] {
+            let call = Call { sizes: odd, transposed, ..call.clone() };
+            if let Err(reason) = self.run(&Job { call: call.clone(), entries: entries.to_owned(), runs: 0 })? {
+                return Ok(Err(format!("{}: {reason}", call.words()?)));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Returns the median of times: the middle one, or the mean of the two middle ones. Without times the median is 0.
+pub fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    match seconds.len() {
+        0 => 0.0,
+        n => f64::midpoint(seconds[(n - 1) / 2], seconds[n / 2]),
+    }
+}

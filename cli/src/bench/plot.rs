@@ -52,10 +52,18 @@ fn draw(text: &mut String, title: &str, axis: &str, curves: &[Curve]) -> Result<
     let mut chart = ChartBuilder::on(&root)
         .caption(title, ("sans-serif", 20))
         .margin(12)
+        // The label of the last size is centred on the right edge of the axes.
+        .margin_right(32)
         .x_label_area_size(44)
         .y_label_area_size(60)
         .build_cartesian_2d(sizes, 0.0..fastest * 1.08)?;
-    chart.configure_mesh().x_desc(axis).y_desc("GFLOP/s (median)").max_light_lines(0).draw()?;
+    chart
+        .configure_mesh()
+        .x_desc(axis)
+        .y_desc("GFLOP/s (median)")
+        .x_label_formatter(&|size| format!("{size:.0}"))
+        .max_light_lines(0)
+        .draw()?;
     for (curve, color) in curves.iter().zip(COLORS.iter().cycle()) {
         let points = || curve.points.iter().copied();
         let line = chart.draw_series(LineSeries::new(points(), color.stroke_width(2)))?;
@@ -94,5 +102,15 @@ mod tests {
         let text = svg("gemm f64", "n", &[curve("ours"), curve("peer")]).unwrap();
         assert!(text.starts_with("<svg"));
         assert!(["gemm f64", "ours", "peer", "GFLOP/s"].iter().all(|word| text.contains(word)), "{text}");
+        let labels = ["64", "128", "256"].map(|size| text.lines().any(|line| line.trim() == size));
+        assert_eq!(labels, [true; 3], "{text}");
+    }
+
+    #[test]
+    fn the_axis_of_sizes_encloses_all_sizes() {
+        let ends = |sizes: &[f64]| octaves(sizes.iter().copied());
+        assert_eq!(ends(&[100.0, 1000.0]), [64.0, 128.0, 256.0, 512.0, 1024.0]);
+        assert_eq!([ends(&[1.0]), ends(&[64.0]), ends(&[96.0])], [[1.0, 2.0], [64.0, 128.0], [64.0, 128.0]]);
+        assert_eq!(ends(&[]), [1.0, 2.0]);
     }
 }

@@ -19,7 +19,7 @@ const MIN_SIZE: usize = 64;
 const MAX_SIZE: usize = 32768;
 
 /// The smallest power of two whose odd neighbours are sizes of [`ladder`].
-const MIN_NEIGHBOURED: usize = 256;
+const MIN_POWER_WITH_NEIGHBOURS: usize = 256;
 
 /// The sizes of a sweep over sizes that the user does not name, in ascending order. The sizes are the powers of two from
 /// [`MIN_SIZE`] to [`MAX_SIZE`] and the size midway between each two of them. The ladder also contains the odd neighbours of large
@@ -28,7 +28,7 @@ pub fn ladder() -> Vec<usize> {
     let powers = std::iter::successors(Some(MIN_SIZE), |size| Some(size * 2)).take_while(|size| *size <= MAX_SIZE);
     powers
         .flat_map(|power| {
-            let neighbour = |size| (power >= MIN_NEIGHBOURED).then_some(size);
+            let neighbour = |size| (power >= MIN_POWER_WITH_NEIGHBOURS).then_some(size);
             [neighbour(power - 1), Some(power), neighbour(power + 1), Some(power / 2 * 3)]
         })
         .flatten()
@@ -38,14 +38,13 @@ pub fn ladder() -> Vec<usize> {
 
 /// The placements of a sweep. A note states the reason if the sweep uses only one placement.
 pub fn placements(machine: &Machine) -> Vec<Placement> {
-    let devices = || names(machine.devices());
     let (all, apart) = (machine.devices().count(), machine.devices().filter(|device| !device.host_memory).count());
     match (all, apart) {
         (_, 0) => note("note: all devices compute in host memory, so that no call has transfers: each size is timed once"),
         (1, _) => return vec![Placement::Host, Placement::Resident],
         _ => note(&format!(
             "note: matrices in device memory lie on one device, so that only calls with transfers are timed; choose one device with --device among {}",
-            devices()
+            names(machine.devices())
         )),
     }
     vec![Placement::Host]

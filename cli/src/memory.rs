@@ -45,7 +45,7 @@ fn memory_from_env() -> Result<Option<usize>> {
 }
 
 /// Formats a number of bytes for users, in MiB or GiB.
-fn size(bytes: usize) -> String {
+pub fn size(bytes: usize) -> String {
     let bytes = bytes as f64;
     let (unit, name) = if bytes < f64::from(1 << 30) { (1 << 20, "MiB") } else { (1 << 30, "GiB") };
     format!("{:.1} {name}", bytes / f64::from(unit))

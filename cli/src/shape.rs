@@ -9,6 +9,9 @@ use crate::failure::{Failure, Result};
 use crate::options::{panels, parse_positive, parse_whole};
 use crate::residual::Triangle;
 
+/// The size n if the command line names none.
+const DEFAULT_N: usize = 1024;
+
 /// Parser of the option value that names a routine.
 fn parse_routine() -> impl TypedValueParser<Value = Routine> {
     let values = Routine::ALL.map(|routine| PossibleValue::new(routine.name()).help(routine.description().formula));
@@ -88,8 +91,8 @@ pub struct ShapeOptions {
     /// Number of rows, or a list of such numbers [default: n]
     #[arg(long, value_delimiter = ',', value_name = "M", value_parser = parse_whole)]
     m: Vec<usize>,
-    /// Number of columns or order of the matrix, or a list of such numbers
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_whole, default_value = "1024")]
+    /// Number of columns or order of the matrix, or a list of such numbers [default: 1024]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_whole)]
     n: Vec<usize>,
     /// Inner size of a product, or a list of such sizes [default: n]
     #[arg(long, value_delimiter = ',', value_name = "K", value_parser = parse_whole)]
@@ -153,18 +156,28 @@ impl ShapeOptions {
         panels(self.nb)
     }
 
+    /// Whether the command line names a size n, or lists several values of another size.
+    pub fn names_sizes(&self) -> bool {
+        !self.n.is_empty() || [&self.m, &self.k, &self.nrhs].iter().any(|list| list.len() > 1)
+    }
+
     /// The calls that the lists of sizes describe: call i has element i of each list as its sizes. A list of one size applies to
     /// all calls.
     pub fn shapes(&self) -> Result<Vec<Shape>> {
+        self.shapes_over(if self.n.is_empty() { &[DEFAULT_N] } else { &self.n })
+    }
+
+    /// The calls that the lists of sizes describe, with the list `n` in place of the list on the command line.
+    pub fn shapes_over(&self, n: &[usize]) -> Result<Vec<Shape>> {
         self.check_flags()?;
-        let lists = [("m", &self.m), ("n", &self.n), ("k", &self.k), ("nrhs", &self.nrhs)];
+        let lists = [("m", &self.m[..]), ("n", n), ("k", &self.k), ("nrhs", &self.nrhs)];
         let (longest, count) =
             lists.iter().map(|(name, list)| (*name, list.len())).max_by_key(|(_, count)| *count).unwrap_or(("n", 1));
         if let Some((name, list)) = lists.iter().find(|(_, list)| list.len() > 1 && list.len() < count) {
             let message = format!("--{longest} lists {count} sizes, --{name} {}: give as many, or one", list.len());
             return Err(Failure::usage(message));
         }
-        let shapes: Vec<Shape> = (0..count).map(|i| self.shape(i)).collect();
+        let shapes: Vec<Shape> = (0..count).map(|i| self.shape(n, i)).collect();
         // The function checks only the given sizes, since a default size is 0 only if it equals a given size that is 0.
         match lists.iter().find(|(_, list)| list.contains(&0)) {
             Some((name, _)) => Err(Failure::usage(format!("--{name} is 0, there is nothing to do: give 1 or more"))),
@@ -174,7 +187,7 @@ impl ShapeOptions {
 
     /// Refuses an option for a size or flag that the routine would ignore.
     fn check_flags(&self) -> Result<()> {
-        let shape = self.shape(0);
+        let shape = self.shape(&[DEFAULT_N], 0);
         let (sizes, flags) = (shape.sizes().into_iter(), shape.flags().into_iter());
         let panels = shape.routine.description().has_panels.then_some("nb");
         let known: Vec<&str> = sizes.map(|(name, _)| name).chain(flags.map(|(name, _)| name)).chain(panels).collect();
@@ -198,9 +211,10 @@ impl ShapeOptions {
         }
     }
 
-    fn shape(&self, i: usize) -> Shape {
+    /// Call i of the lists of sizes, with the list `n` in place of the list on the command line.
+    fn shape(&self, n: &[usize], i: usize) -> Shape {
         let at = |list: &[usize]| list.get(if list.len() == 1 { 0 } else { i }).copied();
-        let n = at(&self.n).unwrap_or(0);
+        let n = at(n).unwrap_or(0);
         let triangle = Triangle {
             side: self.side.map_or(Side::Left, Into::into),
             uplo: self.uplo.map_or(Uplo::Lower, Into::into),

@@ -91,7 +91,7 @@ pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) ->
         _ => format!("{title}; programs: {hits} kept, {misses} compiled, {rejected} damaged"),
     };
     let text = timeline::svg(&title, &rows, &bars)?;
-    atomic::write(path, |out| out.write_all(text.as_bytes()))
+    atomic::write_text(path, &text)
 }
 
 #[cfg(test)]

@@ -4,13 +4,15 @@ use std::time::Instant;
 
 use lapidary::{Machine, Scalar, TraceEvent};
 use lapidary_host::rest;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::peer::Peer;
+use super::placement::Placement;
 use super::problem::{Check, Problem};
 use crate::failure::Result;
 use crate::progress::Progress;
 use crate::report::number;
+use crate::shape::Shape;
 
 /// The times of all repetitions of one routine, in seconds.
 #[derive(Clone, Debug)]
@@ -59,6 +61,10 @@ impl Samples {
 
 /// Timings and checks of one call by Lapidary and by a peer library.
 pub struct Measured {
+    /// The routine and the sizes of the call.
+    pub shape: Shape,
+    /// The memory in which the matrices of Lapidary's call lie. The matrices of the peer library lie in host memory.
+    pub placement: Placement,
     /// Timings of Lapidary, and the check of its result.
     pub ours: (Samples, Check),
     /// Timings of the peer library, and the check of its result.
@@ -73,6 +79,22 @@ impl Measured {
     /// The peer library's median time divided by Lapidary's. A ratio above 1 means that Lapidary is faster.
     pub fn speed_ratio(&self) -> Option<f64> {
         self.peer.as_ref().map(|(peer, _)| peer.median() / self.ours.0.median())
+    }
+
+    /// The longer one of the median times of Lapidary and of the peer library, in seconds.
+    pub fn slowest(&self) -> f64 {
+        self.peer.iter().map(|(peer, _)| peer.median()).fold(self.ours.0.median(), f64::max)
+    }
+
+    /// The sizes, the placement, the timings and the checks as JSON.
+    pub fn to_json(&self) -> Value {
+        let sizes: Map<String, Value> = self.shape.sizes().into_iter().map(|(name, size)| (name.to_owned(), json!(size))).collect();
+        let (ours, check) = &self.ours;
+        json!({
+            "sizes": sizes, "memory": self.placement.name(), "flops": self.shape.flops(), "ours": ours.to_json(check),
+            "peer": self.peer.as_ref().map(|(peer, check)| peer.to_json(check)),
+            "speed_ratio_of_medians": self.speed_ratio(),
+        })
     }
 
     /// Whether the results of Lapidary and of the peer library passed their checks.
@@ -137,10 +159,11 @@ fn take_turns<T: Scalar>(
         progress.done();
     }
     let peer_check = peer_check.map(|first| first.worse(problem.check()));
-    let flops = problem.shape().flops();
+    let (shape, placement) = (*problem.shape(), problem.placement());
+    let flops = shape.flops();
     let samples = |seconds| Samples { seconds, flops };
     let peer = peer_check.map(|check| (samples(theirs), check));
-    Ok(Measured { ours: (samples(ours), check), peer, events, unrested })
+    Ok(Measured { shape, placement, ours: (samples(ours), check), peer, events, unrested })
 }
 
 /// Restores the operands before a timed call. With a peer library, the function also waits until the threads of this process are
@@ -165,17 +188,16 @@ mod tests {
     use lapidary::core::Routine;
     use lapidary::{Diag, Machine, Op, Select, Side, Uplo};
 
-    use super::{Beside, Problem, Samples, take_turns};
+    use super::{Beside, Placement, Problem, Samples, Shape, take_turns};
     use crate::progress::Progress;
     use crate::residual::Triangle;
-    use crate::shape::Shape;
 
     #[test]
     fn beside_a_peer_each_timed_call_of_either_side_waits_for_rest() {
         let machine = Machine::open(&"cpu:0".parse::<Select>().unwrap()).unwrap();
         let a = Triangle { side: Side::Left, uplo: Uplo::Lower, op: Op::NoTrans, diag: Diag::NonUnit };
         let shape = Shape { routine: Routine::Gemm, m: 3, n: 3, k: 3, nrhs: 1, op_b: Op::NoTrans, a };
-        let mut problem = Problem::<f64>::new(shape, 1, &machine, false).unwrap();
+        let mut problem = Problem::<f64>::new(shape, 1, &machine, Placement::Host).unwrap();
         let log = RefCell::new(String::new());
         let call = |problem: &mut Problem<'_, f64>| {
             log.borrow_mut().push('p');

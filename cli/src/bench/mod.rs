@@ -1,8 +1,13 @@
 //! Times a routine of Lapidary and the same routine of a peer library.
 
+pub mod fit;
 pub mod measure;
 pub mod peer;
+pub mod placement;
 pub mod plot;
 pub mod problem;
 pub mod startup;
+pub mod sweep;
+pub mod table;
 pub mod timeline;
+pub mod timing;

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
+use super::measure::Measured;
+use super::placement::Placement;
 use crate::failure::{Failure, Result};
 
 /// A curve of the plot: its name and its points (size, GFLOP/s).
@@ -14,7 +16,24 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-const COLORS: [RGBColor; 2] = [RGBColor(0, 90, 160), RGBColor(200, 80, 0)];
+const COLORS: [RGBColor; 3] = [RGBColor(0, 90, 160), RGBColor(200, 80, 0), RGBColor(60, 140, 60)];
+
+/// The curves of speed against the size n, which every routine has: one curve of Lapidary for each placement, then a curve of the
+/// peer library if there is a name `peer`.
+pub fn curves(results: &[Measured], placements: &[Placement], peer: Option<&Path>) -> Vec<Curve> {
+    let points = |speed: &dyn Fn(&Measured) -> Option<f64>| -> Vec<(f64, f64)> {
+        results.iter().filter_map(|result| Some((result.shape.n as f64, speed(result)?))).collect()
+    };
+    let ours = placements.iter().map(|&placement| Curve {
+        name: if placements.len() == 1 { "lapidary" } else { placement.curve() }.to_owned(),
+        points: points(&|result| result.ours.0.gflops().filter(|_| result.placement == placement)),
+    });
+    let peer = peer.map(|path| Curve {
+        name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        points: points(&|result| result.peer.as_ref().and_then(|(peer, _)| peer.gflops())),
+    });
+    ours.chain(peer).collect()
+}
 
 /// Draws the curves. Returns the text of an SVG file.
 pub fn svg(title: &str, axis: &str, curves: &[Curve]) -> Result<String> {
@@ -24,16 +43,27 @@ pub fn svg(title: &str, axis: &str, curves: &[Curve]) -> Result<String> {
 }
 
 fn draw(text: &mut String, title: &str, axis: &str, curves: &[Curve]) -> Result<(), Box<dyn std::error::Error>> {
-    let most = |f: fn(&(f64, f64)) -> f64| curves.iter().flat_map(|c| &c.points).map(f).fold(0.0, f64::max) * 1.08;
+    let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
+    let fastest = points().map(|(_, speed)| speed).fold(0.0, f64::max);
+    let octaves = octaves(points().map(|(size, _)| size));
+    let sizes = (octaves[0]..octaves[octaves.len() - 1]).log_scale().with_key_points(octaves);
     let root = SVGBackend::with_string(text, (800, 500)).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
         .caption(title, ("sans-serif", 20))
         .margin(12)
+        // The label of the last size is centred on the right edge of the axes.
+        .margin_right(32)
         .x_label_area_size(44)
         .y_label_area_size(60)
-        .build_cartesian_2d(0.0..most(|p| p.0), 0.0..most(|p| p.1))?;
-    chart.configure_mesh().x_desc(axis).y_desc("GFLOP/s (median)").max_light_lines(0).draw()?;
+        .build_cartesian_2d(sizes, 0.0..fastest * 1.08)?;
+    chart
+        .configure_mesh()
+        .x_desc(axis)
+        .y_desc("GFLOP/s (median)")
+        .x_label_formatter(&|size| format!("{size:.0}"))
+        .max_light_lines(0)
+        .draw()?;
     for (curve, color) in curves.iter().zip(COLORS.iter().cycle()) {
         let points = || curve.points.iter().copied();
         let line = chart.draw_series(LineSeries::new(points(), color.stroke_width(2)))?;
@@ -43,6 +73,15 @@ fn draw(text: &mut String, title: &str, axis: &str, curves: &[Curve]) -> Result<
     chart.configure_series_labels().border_style(BLACK).background_style(WHITE).position(SeriesLabelPosition::LowerRight).draw()?;
     root.present()?;
     Ok(())
+}
+
+/// The powers of two from the largest one that is at most each of the sizes to the smallest one that exceeds each of them.
+fn octaves(sizes: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
+    let (least, most) = (sizes.clone().fold(f64::INFINITY, f64::min), sizes.fold(1.0, f64::max));
+    let first = least.min(most).log2().floor().exp2();
+    let powers = std::iter::successors(Some(first), |power| Some(power * 2.0));
+    let above = powers.clone().take_while(|power| *power <= most).count();
+    powers.take(above + 1).collect()
 }
 
 /// Refuses a file name that does not end in `.svg`.
@@ -63,5 +102,15 @@ mod tests {
         let text = svg("gemm f64", "n", &[curve("ours"), curve("peer")]).unwrap();
         assert!(text.starts_with("<svg"));
         assert!(["gemm f64", "ours", "peer", "GFLOP/s"].iter().all(|word| text.contains(word)), "{text}");
+        let labels = ["64", "128", "256"].map(|size| text.lines().any(|line| line.trim() == size));
+        assert_eq!(labels, [true; 3], "{text}");
+    }
+
+    #[test]
+    fn the_axis_of_sizes_encloses_all_sizes() {
+        let ends = |sizes: &[f64]| octaves(sizes.iter().copied());
+        assert_eq!(ends(&[100.0, 1000.0]), [64.0, 128.0, 256.0, 512.0, 1024.0]);
+        assert_eq!([ends(&[1.0]), ends(&[64.0]), ends(&[96.0])], [[1.0, 2.0], [64.0, 128.0], [64.0, 128.0]]);
+        assert_eq!(ends(&[]), [1.0, 2.0]);
     }
 }

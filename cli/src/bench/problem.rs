@@ -4,6 +4,7 @@ use lapidary::core::Routine;
 use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Scalar, Trsm};
 
 use super::peer::{Peer, guard_exit};
+use super::placement::Placement;
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
 use crate::residual::{self, LU_THRESHOLD, RATIO_THRESHOLD, Triangle};
@@ -24,6 +25,11 @@ impl Check {
     /// Whether the residual is accepted. A residual of NaN is not accepted.
     pub fn passed(&self) -> bool {
         self.ratio <= self.threshold
+    }
+
+    /// Whether the residual is accepted, as a word for users.
+    pub fn verdict(&self) -> &'static str {
+        if self.passed() { "ok" } else { "WRONG" }
     }
 
     /// The worse one of two checks.
@@ -88,7 +94,7 @@ pub struct Problem<'m, T: Scalar> {
 
 impl<'m, T: Scalar> Problem<'m, T> {
     /// Creates a call with random operands. Equal seeds give equal operands.
-    pub fn new(shape: Shape, seed: u64, machine: &'m Machine, resident: bool) -> Result<Self> {
+    pub fn new(shape: Shape, seed: u64, machine: &'m Machine, placement: Placement) -> Result<Self> {
         let mut inputs = operands(&shape, seed)?;
         let mut factored = None;
         match shape.routine {
@@ -99,13 +105,21 @@ impl<'m, T: Scalar> Problem<'m, T> {
         }
         let mut work = inputs.clone();
         prepare(&shape, &inputs, &mut work);
-        let resident = resident.then(|| Resident::new(machine, &work)).transpose()?;
+        let resident = match placement {
+            Placement::Host => None,
+            Placement::Resident => Some(Resident::new(machine, &work)?),
+        };
         Ok(Problem { shape, machine, work, inputs, factored, resident })
     }
 
     /// The routine and the sizes of the call.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// The memory in which the matrices of Lapidary's call lie.
+    pub fn placement(&self) -> Placement {
+        if self.resident.is_some() { Placement::Resident } else { Placement::Host }
     }
 
     /// Restores the operands for the next call.
@@ -196,7 +210,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
 }
 
 /// The shapes of A, B and C. A matrix that the routine does not use is 1×1, since some devices cannot allocate an empty matrix.
-fn shapes(shape: &Shape) -> [(usize, usize); 3] {
+pub fn operand_shapes(shape: &Shape) -> [(usize, usize); 3] {
     let Shape { m, n, k, nrhs, .. } = *shape;
     let unused = (1, 1);
     match shape.routine {
@@ -210,7 +224,7 @@ fn shapes(shape: &Shape) -> [(usize, usize); 3] {
 /// The shapes of all matrices that a [`Problem`] keeps in host memory. With `resident`, a device that works in host memory needs
 /// host memory for one more copy of each operand.
 pub fn held(shape: &Shape, resident: bool) -> Vec<(usize, usize)> {
-    let operands = shapes(shape);
+    let operands = operand_shapes(shape);
     let factored = (shape.routine == Routine::Getrs).then_some(operands[0]);
     operands.repeat(if resident { 3 } else { 2 }).into_iter().chain(factored).collect()
 }
@@ -218,7 +232,7 @@ pub fn held(shape: &Shape, resident: bool) -> Vec<(usize, usize)> {
 /// Draws random matrices of the shapes that the routine requires.
 fn operands<T: Scalar>(shape: &Shape, seed: u64) -> Result<Operands<T>> {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let [a, b, c] = shapes(shape);
+    let [a, b, c] = operand_shapes(shape);
     let mut random = |(rows, cols)| Dense::random(rows, cols, &mut rng);
     Ok(Operands { a: random(a)?, b: random(b)?, c: Dense::zeros(c.0, c.1)?, ipiv: vec![0; a.0.min(a.1)], info: 0 })
 }

@@ -144,5 +144,5 @@ fn draw(path: &Path, device: &str, runs: [(&str, &Stages); 2]) -> Result<()> {
         }
     }
     let text = timeline::svg(&format!("first product on {device}"), &rows, &bars)?;
-    atomic::write(path, |file| file.write_all(text.as_bytes()))
+    atomic::write_text(path, &text)
 }

@@ -17,8 +17,7 @@ pub fn read(path: &Path, asked: &str) -> Result<Report> {
 
 /// Writes a report as JSON.
 pub fn write(path: &Path, report: &Report) -> Result<()> {
-    let text = report.to_json();
-    atomic::write(path, |out| out.write_all(text.as_bytes()))
+    atomic::write_text(path, &report.to_json())
 }
 
 /// Refuses a file name that does not end in `.html` or `.htm`.
@@ -32,7 +31,7 @@ pub fn check_page(path: &Path) -> Result<()> {
 /// Writes an HTML page that shows one or several reports.
 pub fn write_page(path: &Path, reports: &[Report]) -> Result<()> {
     let page = html::pages(reports).map_err(|error| Failure::write(path, error))?;
-    atomic::write(path, |out| out.write_all(page.as_bytes()))
+    atomic::write_text(path, &page)
 }
 
 /// Compares reports: prints their verdicts and writes them on one HTML page. The command succeeds even if a report says that its

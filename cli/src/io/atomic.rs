@@ -29,6 +29,11 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> std::io::Result<(
     filled.and_then(|()| temporary.persist(path)).map_err(fail)
 }
 
+/// Writes a text file as [`write()`] does.
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
+    write(path, |out| out.write_all(text.as_bytes()))
+}
+
 /// Checks whether [`write()`] can write `path`. The commands call this function before they compute, so that a `path` that cannot
 /// be written is reported at once, and not after hours of computation. If `path` is standard output, no other text is printed there after this call.
 pub fn check_folder(path: &Path) -> Result<()> {

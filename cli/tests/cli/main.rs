@@ -17,4 +17,5 @@ mod readme;
 mod signals;
 mod solve;
 mod support;
+mod sweeps;
 mod verbs;

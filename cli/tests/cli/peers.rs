@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::Sandbox;
+use crate::support::{Sandbox, outcome};
 
 /// Compiles a library and returns its path.
 fn compile(folder: &Path, name: &str, source: &str, cfg: &[&str]) -> PathBuf {
@@ -65,6 +65,22 @@ fn a_peer_that_is_right_passes_in_every_routine() {
     // With these options the library returns a correct X but wrong factors.
     let spoils = compile(s.path(), "spoils", NOTHING_RIGHT, &["ends_well", "solves", "spoils"]);
     assert_eq!(bench(&s, &spoils, "gesv", &["--n", "20", "--nrhs", "3", "--reps", "2"]), (1, true));
+}
+
+#[test]
+fn a_sweep_times_a_peer_once_for_each_size() {
+    let s = Sandbox::new();
+    let right = compile(s.path(), "right", ALL_RIGHT, &[]);
+    let flags = ["--n", "8,16", "--reps", "1", "--device", "cpu:0", "--memory-limit", "1M", "--sweep", "s"];
+    outcome(&s.run(&[&["bench", "gemm", "--peer", right.to_str().unwrap()][..], &flags].concat()), 0);
+    let table = s.read("s.tsv");
+    let rows: Vec<String> =
+        table.lines().skip(1).map(|row| row.split('\t').skip(2).take(3).collect::<Vec<_>>().join(" ")).collect();
+    let size = |n: usize| ["lapidary host", "peer host", "lapidary resident"].map(|series| format!("{n} {series}"));
+    assert_eq!(rows, [size(8), size(16)].concat(), "{table}");
+    let results = &s.json("s.json")["results"];
+    assert!(results[0]["peer"]["check"]["passed"] == true && results[1]["peer"].is_null(), "{results}");
+    assert!(s.read("s.svg").contains(right.file_name().unwrap().to_str().unwrap()));
 }
 
 /// In this library a product is correct only if none of its threads is running.

@@ -1,6 +1,7 @@
 //! Times a routine of Lapidary and the same routine of a peer library.
 
 pub mod fit;
+pub mod heat_map;
 pub mod measure;
 pub mod peer;
 pub mod placement;

@@ -14,6 +14,7 @@ mod residual;
 mod shape;
 mod system;
 mod trace;
+mod tune;
 mod verbs;
 mod worker;
 

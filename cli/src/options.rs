@@ -22,7 +22,7 @@ pub struct DeviceOptions {
     /// Print to standard error which devices run a call on host matrices, and why. Each combination of routine, type, size and
     /// devices is printed once. Small calls, which the CPU runs, are not printed
     #[arg(long)]
-    explain: bool,
+    pub explain: bool,
 }
 
 impl DeviceOptions {

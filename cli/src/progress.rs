@@ -35,6 +35,14 @@ impl Progress {
         }
     }
 
+    /// Shows that all steps before `step` are complete, and what is under way. A display without a bar prints nothing.
+    pub fn advance(&self, step: f64, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(step as u64);
+            bar.set_message(what.to_owned());
+        }
+    }
+
     /// Counts a completed step.
     pub fn done(&self) {
         if let Some(bar) = &self.bar {

@@ -71,6 +71,23 @@ impl Settings {
         self.kernels_dir.clone().or_else(of_user).filter(|folder| !folder.as_os_str().is_empty())
     }
 
+    /// Returns the database of kernels of machines with these settings: the user's tuned kernels, then those that ship with
+    /// Lapidary. The second value has a note for each file that cannot be read and each line that is no entry.
+    #[cfg(any(feature = "opencl", feature = "wgpu"))]
+    #[must_use]
+    pub fn kernel_database(&self) -> (lapidary_kernels::Database, Vec<String>) {
+        crate::tuned::database(self)
+    }
+
+    /// Returns the text of the user's tuned kernels, which is empty if there are none.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    #[cfg(any(feature = "opencl", feature = "wgpu"))]
+    pub fn tuned_kernels(&self) -> std::io::Result<String> {
+        crate::tuned::text(self)
+    }
+
     /// Parses a number of bytes: `4096`, `64K`, `256MiB`, `1.5G`, `2T`. K, M, G and T are powers of 1024.
     ///
     /// ```

@@ -20,6 +20,13 @@ pub(crate) fn database(settings: &Settings) -> (Database, Vec<String>) {
     (tuned.then(Database::shipped()), notes)
 }
 
+/// Returns the text of the user's tuned kernels.
+pub(crate) fn text(settings: &Settings) -> std::io::Result<String> {
+    let paths = settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut Vec::new()));
+    let texts = paths.iter().map(std::fs::read_to_string).collect::<std::io::Result<Vec<String>>>()?;
+    Ok(texts.join("\n"))
+}
+
 /// Returns the text files of a folder in the order of their names. There need not be a folder.
 fn files(folder: &Path, notes: &mut Vec<String>) -> Vec<PathBuf> {
     match std::fs::read_dir(folder) {

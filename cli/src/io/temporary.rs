@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use tempfile::NamedTempFile;
@@ -22,8 +23,7 @@ pub struct Temporary {
 impl Temporary {
     /// Creates a temporary file in `folder`.
     pub fn new(folder: &Path) -> io::Result<Self> {
-        static WATCHED: Once = Once::new();
-        WATCHED.call_once(system::remove_files_at_the_end);
+        watch_signals();
         let mut builder = tempfile::Builder::new();
         builder.prefix(".lapidary-");
         // By default only the owner may read a temporary file. The finished file must have the permissions that the umask allows.
@@ -62,6 +62,34 @@ impl Drop for Temporary {
     }
 }
 
+fn watch_signals() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(system::remove_files_at_the_end);
+}
+
+/// Whether the first interrupt (Ctrl-C) only sets [`INTERRUPTED`].
+static FINISHES: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Makes the first interrupt (Ctrl-C) set the returned flag, so that the command can finish its work. A second interrupt ends the
+/// program.
+pub fn finish_on_interrupt() -> &'static AtomicBool {
+    FINISHES.store(true, Ordering::Relaxed);
+    watch_signals();
+    &INTERRUPTED
+}
+
+/// Whether an interrupt has just set the flag of [`finish_on_interrupt`], and the program continues.
+fn finishes_first() -> bool {
+    FINISHES.load(Ordering::Relaxed) && !INTERRUPTED.swap(true, Ordering::Relaxed)
+}
+
+/// Makes interrupts (Ctrl-C) leave this process alone. A terminal sends an interrupt to a worker process too, which the watching
+/// process ends.
+pub fn ignore_interrupts() {
+    system::ignore_interrupts();
+}
+
 /// Removes all temporary files. Returns the lock, so that no other thread can create or rename a temporary file until the program
 /// ends.
 fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -97,7 +125,8 @@ mod system {
             let ending = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
             let Ok(mut signals) = Signals::new(ending) else { return };
             let _ = ready.send(());
-            if let Some(signal) = signals.forever().next() {
+            let ends = |&signal: &libc::c_int| signal != SIGINT || !super::finishes_first();
+            if let Some(signal) = signals.forever().find(ends) {
                 let _files = super::remove_all();
                 let _ = emulate_default_handler(signal);
             }
@@ -118,6 +147,11 @@ mod system {
         }
     }
 
+    pub(super) fn ignore_interrupts() {
+        // A SIGINT with a handler does not end the program.
+        let _ = signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)));
+    }
+
     pub(super) fn survive_file_size_limit() {
         // A SIGXFSZ with a handler does not end the program, so that the write beyond the limit returns an error.
         let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
@@ -131,10 +165,17 @@ mod system {
 
     pub(super) fn remove_files_at_the_end() {
         let end = || {
+            if super::finishes_first() {
+                return;
+            }
             let _files = super::remove_all();
             std::process::exit(STATUS_CONTROL_C_EXIT);
         };
         let _ = ctrlc::set_handler(end);
+    }
+
+    pub(super) fn ignore_interrupts() {
+        let _ = ctrlc::set_handler(|| {});
     }
 
     pub(super) fn survive_file_size_limit() {}
@@ -143,6 +184,8 @@ mod system {
 #[cfg(not(any(unix, windows)))]
 mod system {
     pub(super) fn remove_files_at_the_end() {}
+
+    pub(super) fn ignore_interrupts() {}
 
     pub(super) fn survive_file_size_limit() {}
 }

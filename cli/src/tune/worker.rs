@@ -6,6 +6,7 @@ use lapidary::core::Routine;
 use lapidary::{DType, Machine, Scalar};
 
 use super::message::{Call, Job, Message};
+use crate::bench::placement::Placement;
 use crate::bench::problem::Problem;
 use crate::failure::Result;
 use crate::worker::{Inbox, send};
@@ -29,7 +30,7 @@ pub fn work(machine: &Machine, inbox: &Inbox<Job>) -> Result<()> {
 fn run_call<T: Scalar>(machine: &Machine, mut job: Job, inbox: &Inbox<Job>) -> Result<Job> {
     let Call { seed, .. } = job.call;
     let call = job.call.clone();
-    let mut problem = Problem::<T>::new(call.shape()?, seed, machine, true)?;
+    let mut problem = Problem::<T>::new(call.shape()?, seed, machine, Placement::Resident)?;
     while job.call == call {
         let message = measure(machine, &mut problem, &job)
             .unwrap_or_else(|failure| Message::Failed(failure.to_string().lines().next().unwrap_or_default().to_owned()));
@@ -46,7 +47,10 @@ fn measure<T: Scalar>(machine: &Machine, problem: &mut Problem<'_, T>, job: &Job
     problem.ours()?;
     let check = problem.check_ours()?;
     if !check.passed() {
-        return Ok(Message::Failed(format!("the result is wrong: {} is {:.3e}, above {}", check.what, check.ratio, check.threshold)));
+        return Ok(Message::Failed(format!(
+            "the result is wrong: {} is {:.3e}, above {}",
+            check.what, check.ratio, check.threshold
+        )));
     }
     let setup_seconds = start.elapsed().as_secs_f64();
     let mut seconds = Vec::new();

@@ -7,6 +7,7 @@ mod devices;
 mod hpl;
 mod plan;
 mod solve;
+mod tune;
 
 use clap::{Parser, Subcommand};
 
@@ -33,6 +34,7 @@ Examples:
   lapidary solve A.mtx b.csv -o x.npy
   lapidary bench gemm --n 512,1024,2048 --plot gemm.svg
   lapidary hpl --n 4000
+  lapidary tune --device opencl:0
   lapidary conformance --device opencl:0 --report opencl.html";
 
 #[derive(Subcommand, Debug)]
@@ -47,6 +49,8 @@ enum Verb {
     Hpl(hpl::Args),
     /// Show how a routine would run, without running it
     Plan(plan::Args),
+    /// Search for the fastest kernels of a device
+    Tune(tune::Args),
     /// Test whether a device or a library computes correctly, and grade its accuracy
     Conformance(conformance::Args),
     /// List or remove the compiled programs and the measured speeds on disk
@@ -61,6 +65,7 @@ impl Verb {
             Verb::Solve(args) => Some(&args.device),
             Verb::Bench(args) => Some(&args.device),
             Verb::Hpl(args) => Some(&args.device),
+            Verb::Tune(args) => args.opens_devices().then_some(&args.device),
             Verb::Conformance(args) => args.opens_devices().then_some(&args.device),
             Verb::Plan(_) | Verb::Cache(_) => None,
         }
@@ -84,6 +89,7 @@ pub unsafe fn run(cli: &Cli) -> Result<()> {
         Verb::Bench(args) => bench::run(args),
         Verb::Hpl(args) => hpl::run(args),
         Verb::Plan(args) => plan::run(args),
+        Verb::Tune(args) => tune::run(args),
         Verb::Conformance(args) => conformance::run(args),
         Verb::Cache(args) => cache::run(args),
     }

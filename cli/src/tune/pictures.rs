@@ -1,0 +1,57 @@
+//! Pictures and recordings of a search.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use lapidary_tune::{Known, Recording, Row};
+
+use super::goal::Goal;
+use crate::bench::heat_map::heat_map;
+use crate::failure::Result;
+use crate::io::atomic;
+
+/// Writes the times of a search as a recording, which can be replayed.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn record(path: &Path, goal: &Goal, known: &[Known]) -> Result<()> {
+    let mut recording = Recording::new(goal.space.axes().iter().map(|axis| axis.name));
+    for outcome in known {
+        let row = match &outcome.result {
+            Ok(timing) => Row { setup_seconds: timing.setup_seconds, result: Ok(timing.seconds) },
+            Err(reason) => Row { setup_seconds: 0.0, result: Err(reason.clone()) },
+        };
+        recording.insert(outcome.values.clone(), row);
+    }
+    atomic::write_text(path, &recording.to_string())
+}
+
+/// Draws the speeds of a search over the two axes with the most values that were tried. A cell shows the fastest candidate among
+/// those that differ in other parameters.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn draw(path: &Path, goal: &Goal, known: &[Known], flops: f64) -> Result<()> {
+    let axes = goal.space.axes();
+    let mut tried: Vec<(usize, BTreeSet<usize>)> = (0..axes.len()).map(|axis| (axis, BTreeSet::new())).collect();
+    for outcome in known {
+        for (axis, values) in &mut tried {
+            values.insert(outcome.values[*axis]);
+        }
+    }
+    tried.sort_by_key(|(axis, values)| (std::cmp::Reverse(values.len()), *axis));
+    tried.truncate(2);
+    // a kernel with a single parameter has one row of cells
+    let (x, y) = (&tried[0], tried.get(1).unwrap_or(&tried[0]));
+    let labels = |(_, values): &(usize, BTreeSet<usize>)| values.iter().map(ToString::to_string).collect::<Vec<String>>();
+    let fastest = |x_value: usize, y_value: usize| {
+        let at = |outcome: &&Known| outcome.values[x.0] == x_value && outcome.values[y.0] == y_value;
+        let times = known.iter().filter(at).filter_map(|outcome| outcome.result.as_ref().ok()).map(|timing| timing.seconds);
+        times.min_by(f64::total_cmp).map(|seconds| flops / seconds / 1e9)
+    };
+    let row = |&y_value: &usize| x.1.iter().map(|&x_value| fastest(x_value, y_value)).collect();
+    let cells: Vec<Vec<Option<f64>>> = y.1.iter().map(row).collect();
+    let title = format!("{} for {}", goal.kernel, goal.call.words()?);
+    let text = heat_map(&title, (axes[x.0].name, &labels(x)), (axes[y.0].name, &labels(y)), &cells)?;
+    atomic::write_text(path, &text)
+}

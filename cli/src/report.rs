@@ -100,7 +100,12 @@ pub fn fixed(value: f64, decimals: usize) -> String {
 
 /// Formats a count with its noun, such as `1 device` or `2 devices`.
 pub fn counted(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+    let ending = match count {
+        1 => "",
+        _ if thing.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {thing}{ending}")
 }
 
 /// Formats a duration in seconds, milliseconds or microseconds.

@@ -44,6 +44,13 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     Source { name: program.file(&format!("{kernel}-{shared}.wgsl")), text }
 }
 
+/// Generates the text of one kernel of a program whose operands lie in different buffers.
+#[must_use]
+pub fn source_of_distinct(program: &Program, kernel: &str) -> Source {
+    let operands = signature(kernel).iter().filter(|(_, takes)| takes.is_memory()).count();
+    source(program, kernel, &(0..operands).collect::<Vec<usize>>())
+}
+
 /// Returns the operands to bind after the block of arguments, in the order of the call. An entry is the first operand in a
 /// buffer, and whether the kernel writes this buffer.
 #[must_use]

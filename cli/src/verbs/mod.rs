@@ -5,6 +5,7 @@ mod cache;
 mod conformance;
 mod devices;
 mod hpl;
+mod kernel;
 mod plan;
 mod solve;
 mod tune;
@@ -49,6 +50,8 @@ enum Verb {
     Hpl(hpl::Args),
     /// Show how a routine would run, without running it
     Plan(plan::Args),
+    /// Print the text of the kernels that a call uses
+    Kernel(kernel::Args),
     /// Search for the fastest kernels of a device
     Tune(tune::Args),
     /// Test whether a device or a library computes correctly, and grade its accuracy
@@ -65,6 +68,7 @@ impl Verb {
             Verb::Solve(args) => Some(&args.device),
             Verb::Bench(args) => Some(&args.device),
             Verb::Hpl(args) => Some(&args.device),
+            Verb::Kernel(args) => Some(&args.device),
             Verb::Tune(args) => args.opens_devices().then_some(&args.device),
             Verb::Conformance(args) => args.opens_devices().then_some(&args.device),
             Verb::Plan(_) | Verb::Cache(_) => None,
@@ -89,6 +93,7 @@ pub unsafe fn run(cli: &Cli) -> Result<()> {
         Verb::Bench(args) => bench::run(args),
         Verb::Hpl(args) => hpl::run(args),
         Verb::Plan(args) => plan::run(args),
+        Verb::Kernel(args) => kernel::run(args),
         Verb::Tune(args) => tune::run(args),
         Verb::Conformance(args) => conformance::run(args),
         Verb::Cache(args) => cache::run(args),

@@ -1,0 +1,68 @@
+//! Records the kernels that an instruction would launch, without a device.
+
+use std::sync::Arc;
+
+use lapidary_core::{DType, DeviceFacts, Instruction, Result};
+
+use crate::call::{Call, Target, View};
+use crate::instructions::enqueue;
+use crate::program::Program;
+use crate::scratch::Purpose;
+use crate::tuning::Tuning;
+
+/// A kernel launch of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Program that contains the kernel.
+    pub program: Program,
+    /// Name of the kernel in the program.
+    pub kernel: &'static str,
+    /// Number of work-groups in each dimension.
+    pub groups: [usize; 2],
+}
+
+/// Returns the kernel launches of an instruction on matrices of `dtype`, in order, on a device that accepts all kernels of `tuning`.
+///
+/// # Errors
+/// `tuning` has no kernel for the instruction.
+pub fn launches(
+    facts: &DeviceFacts,
+    tuning: &Tuning,
+    dtype: DType,
+    instruction: &Instruction<View<'_, ()>>,
+) -> Result<Vec<Launch>> {
+    let mut recorder = Recorder { facts, tuning, launches: Vec::new() };
+    // SAFETY: the recorder runs no kernel, so that no memory is accessed.
+    unsafe { enqueue(&mut recorder, dtype, instruction)? };
+    Ok(recorder.launches)
+}
+
+/// A device that runs no kernel.
+struct Recorder<'a> {
+    facts: &'a DeviceFacts,
+    tuning: &'a Tuning,
+    launches: Vec<Launch>,
+}
+
+impl Target for Recorder<'_> {
+    type Buffer = ();
+
+    fn facts(&self) -> &DeviceFacts {
+        self.facts
+    }
+
+    fn tuning(&self) -> &Tuning {
+        self.tuning
+    }
+
+    unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
+        let local = call.program.local();
+        let groups = [0, 1].map(|dimension: usize| call.global[dimension].div_ceil(local[dimension]));
+        self.launches.push(Launch { program: call.program, kernel: call.kernel, groups });
+        Ok(())
+    }
+
+    fn scratch(&mut self, _purpose: Purpose, _bytes: usize) -> Result<Arc<()>> {
+        Ok(Arc::new(()))
+    }
+}

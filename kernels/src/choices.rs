@@ -2,6 +2,7 @@
 
 use lapidary_core::{DType, DeviceFacts, Feature, Limits};
 
+use crate::block::BlockParams;
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::scratch::Purpose;
@@ -210,6 +211,7 @@ impl Choices {
             Products::Tile(tile) => Products::Tile(smaller(tile)),
             Products::Vector(params) => Products::Vector(VectorProducts { tile: smaller(params.tile), ..params }),
             Products::Panel(params) => Products::Panel(params),
+            Products::Block(params) => Products::Block(params),
         }
     }
 
@@ -239,6 +241,8 @@ pub enum Products {
     Panel(PanelParams),
     /// Kernel with vector loads, for operands that are aligned to vectors or are copied to aligned memory first.
     Vector(VectorProducts),
+    /// Kernel with one of several models of memory, for operands in any layout.
+    Block(BlockParams),
 }
 
 /// Parameters of the kernels for products by vector loads.
@@ -258,7 +262,7 @@ impl Products {
     pub fn tile(&self) -> Option<TileParams> {
         match *self {
             Products::Tile(tile) | Products::Vector(VectorProducts { tile, .. }) => Some(tile),
-            Products::Panel(_) => None,
+            Products::Panel(_) | Products::Block(_) => None,
         }
     }
 
@@ -269,6 +273,7 @@ impl Products {
             Products::Tile(_) => Products::Tile(tile),
             Products::Vector(params) => Products::Vector(VectorProducts { tile, ..params }),
             Products::Panel(params) => Products::Panel(params),
+            Products::Block(params) => Products::Block(params),
         }
     }
 
@@ -278,6 +283,9 @@ impl Products {
         match *self {
             Products::Tile(params) => (Program::GemmTile { dtype, params, trans_a: false, trans_b: false }, "gemm_tile"),
             Products::Panel(params) => (Program::GemmPanel { dtype, params }, "gemm_panel"),
+            Products::Block(params) => {
+                (Program::GemmBlock { dtype, params, trans_a: false, trans_b: false, sizes: None }, "gemm_block")
+            }
             Products::Vector(VectorProducts { wide, narrow, .. }) => {
                 let params = wide.unwrap_or(narrow);
                 (Program::GemmVector { dtype, params, trans_b: !params.transposes_b(dtype), vec_c: true }, "gemm_vector")
@@ -293,6 +301,7 @@ impl Products {
         match self {
             Products::Tile(params) => params.check(dtype, limits),
             Products::Panel(params) => params.check(),
+            Products::Block(params) => params.check(dtype, limits),
             Products::Vector(VectorProducts { wide, narrow, tile }) => {
                 wide.map_or(Ok(()), |wide| wide.check(dtype, limits))?;
                 narrow.check(dtype, limits)?;

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+mod block;
 mod call;
 mod choices;
 pub mod instructions;
@@ -19,11 +20,14 @@ mod program;
 mod scratch;
 mod shared;
 mod signature;
+#[cfg(test)]
+mod snapshots;
 mod strips;
 mod template;
 mod translate;
 pub mod wgsl;
 
+pub use block::BlockParams;
 pub use call::{Arg, Call, Target, View};
 pub use choices::{Choices, Dialect, Products, VectorProducts};
 pub use params::{PanelParams, TileParams, VectorParams};

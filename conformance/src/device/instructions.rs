@@ -36,7 +36,12 @@ impl Instructions<'_> {
 
     /// Tests `gemm` at sizes for which kernels may first copy the factors into another layout.
     pub fn wide_products<T: Scalar>(&self) {
-        self.expect_pass(|trial| products_of::<T>(trial, [OFFSET, GAP], |drawn| 112 + drawn));
+        self.expect_pass(|trial| products_of::<T>(trial, [OFFSET, GAP], |_, drawn| 112 + drawn));
+    }
+
+    /// Tests `gemm` with all operations at the sizes m, n and k.
+    pub fn products_of_sizes<T: Scalar>(&self, sizes: [usize; 3]) {
+        self.expect_pass(|trial| products_of::<T>(trial, [OFFSET, GAP], |which, _| sizes[which]));
     }
 
     /// Tests `gemm` on operands that consist of whole vectors, which kernels may use in place.
@@ -69,7 +74,7 @@ impl Instructions<'_> {
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.
 pub fn products<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
-    products_of::<T>(trial, [OFFSET, GAP], |drawn| drawn)
+    products_of::<T>(trial, [OFFSET, GAP], |_, drawn| drawn)
 }
 
 /// Tests products as [`products`] does, on matrices whose extents, positions and leading dimensions are multiples of `VECTOR`.
@@ -78,22 +83,22 @@ pub fn products<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure>
 /// A result is wrong, or an element outside the operands was written.
 pub fn products_in_vectors<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     // more than a tile of the tests, and few enough elements for an interpreter of OpenCL
-    products_of::<T>(trial, [VECTOR; 2], |_| 3 * VECTOR)
+    products_of::<T>(trial, [VECTOR; 2], |_, _| 3 * VECTOR)
 }
 
 /// Number of elements of the longest vector: a multiple of the length of every vector.
 const VECTOR: usize = 16;
 
-/// Tests products with all operations. `extent` computes each extent from a drawn one. `place` holds the number of elements before an operand in its
+/// Tests products with all operations. `extent` computes m, n and k from their index and a drawn extent. `place` holds the number of elements before an operand in its
 /// buffer, and the number of elements between its columns.
 fn products_of<T: Scalar>(
     trial: &Trial<'_, dyn Device>,
     place: [usize; 2],
-    extent: impl Fn(usize) -> usize,
+    extent: impl Fn(usize, usize) -> usize,
 ) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
-        let [m, n, k] = std::array::from_fn(|_| extent(on.extent()));
+        let [m, n, k] = std::array::from_fn(|which| extent(which, on.extent()));
         let ((rows_a, cols_a), (rows_b, cols_b)) = (op_a.shape((m, k)), op_b.shape((k, n)));
         let (a, b, c) = (on.uniform::<T>(rows_a, cols_a), on.uniform::<T>(rows_b, cols_b), on.uniform::<T>(m, n));
         let (alpha, beta) = (Value::new(T::DTYPE, 0.5), Value::new(T::DTYPE, -2.0));

@@ -62,6 +62,7 @@ impl<D: Target> Sequence<'_, D> {
                     Products::Tile(params) => self.tile(&params, product),
                     Products::Panel(params) => self.panels(&params, product),
                     Products::Vector(products) => self.vectors(&products, product),
+                    Products::Block(params) => self.block(params, product),
                 }
             }
         }

@@ -56,6 +56,24 @@ pub struct BlockParams {
 const MAX_PRODUCTS_PER_PASS: usize = 2048;
 
 impl BlockParams {
+    /// Parameters of the plainest text, with small tiles that every device can compute. Other sets of parameters vary this one.
+    pub const PLAIN: BlockParams = BlockParams {
+        mwg: 8,
+        nwg: 4,
+        kwg: 2,
+        mr: 4,
+        nr: 2,
+        kr: 2,
+        memory: 0,
+        stages: 1,
+        pad: 0,
+        vw: 1,
+        order: 0,
+        indexing: 0,
+        inline: 0,
+        raster: 1,
+    };
+
     /// Returns the number of work-items in a work-group, in each dimension.
     #[must_use]
     pub fn local(&self) -> [usize; 2] {
@@ -148,22 +166,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::program::Program;
 
-    pub(crate) const PARAMS: BlockParams = BlockParams {
-        mwg: 32,
-        nwg: 16,
-        kwg: 8,
-        mr: 4,
-        nr: 2,
-        kr: 2,
-        memory: 1,
-        stages: 2,
-        pad: 1,
-        vw: 2,
-        order: 0,
-        indexing: 0,
-        inline: 0,
-        raster: 1,
-    };
+    pub(crate) const PARAMS: BlockParams =
+        BlockParams { mwg: 32, nwg: 16, kwg: 8, memory: 1, stages: 2, pad: 1, vw: 2, ..BlockParams::PLAIN };
 
     /// Returns programs with every model of memory, number of slices, length of vectors and transposition. The other parameters take
     /// each of their values with each model of memory.

@@ -1,6 +1,6 @@
 //! Products of operands in any layout, with one of several models of memory.
 
-use lapidary_core::Result;
+use lapidary_core::{DType, Result};
 
 use super::Sequence;
 use super::gemm::Product;
@@ -8,20 +8,48 @@ use crate::block::BlockParams;
 use crate::call::Target;
 use crate::program::Program;
 
+/// Returns the program for a product with the sizes m, n and k on a device that launches at most `groups` work-groups in each
+/// dimension. A product with more tiles is computed in parts.
+fn program(
+    dtype: DType,
+    params: BlockParams,
+    [trans_a, trans_b]: [bool; 2],
+    sizes @ [m, n, _]: [usize; 3],
+    groups: usize,
+) -> Program {
+    let [max_rows, max_cols] = [params.mwg, params.nwg].map(|side| side.saturating_mul(groups));
+    // every part, of which the last one is the smallest, must have enough rows for a vector
+    let last_rows = (m - 1) % max_rows + 1;
+    let params = if last_rows < params.vw { BlockParams { vw: 1, ..params } } else { params };
+    // parts have several sizes, but a text has one size
+    let is_one_part = m <= max_rows && n <= max_cols;
+    let sizes = (params.inline == 1 && is_one_part).then_some(sizes);
+    Program::GemmBlock { dtype, params, trans_a, trans_b, sizes }
+}
+
 impl<D: Target> Sequence<'_, D> {
     pub(super) unsafe fn block(&mut self, params: BlockParams, product: Product<'_, D::Buffer>) -> Result<()> {
         let Product { k, a, b, c, .. } = product;
-        // a product with more rows or columns than a launch covers is computed in parts, of which the last one is smaller
-        let most_rows = params.mwg.saturating_mul(self.device.facts().limits.groups);
-        let most_cols = params.nwg.saturating_mul(self.device.facts().limits.groups);
-        let last_rows = (c.rows - 1) % most_rows + 1;
-        // every part must have enough rows for a vector
-        let params = if last_rows < params.vw { BlockParams { vw: 1, ..params } } else { params };
-        let is_one_launch = c.rows <= most_rows && c.cols <= most_cols;
-        let sizes = (params.inline == 1 && is_one_launch).then_some([c.rows, c.cols, k]);
-        let (trans_a, trans_b) = (a.0.is_trans(), b.0.is_trans());
-        let program = Program::GemmBlock { dtype: self.dtype, params, trans_a, trans_b, sizes };
-        // SAFETY: the caller upholds the contract of this module, and no kernel reads or writes beyond the edges of a part.
+        let groups = self.device.facts().limits.groups;
+        let program = program(self.dtype, params, [a.0, b.0].map(|op| op.is_trans()), [c.rows, c.cols, k], groups);
+        // SAFETY: the caller upholds the contract of this module. The kernel takes operands in any layout.
         unsafe { self.tiles(program, "gemm_block", [params.mwg, params.nwg], product) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_has_rows_for_a_vector_and_the_sizes_of_the_text() {
+        let params = BlockParams { mwg: 8, nwg: 4, vw: 4, inline: 1, ..BlockParams::PLAIN };
+        let chosen = |m, n| match program(DType::F32, params, [false; 2], [m, n, 5], 2) {
+            Program::GemmBlock { params, sizes, .. } => (params.vw, sizes),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([chosen(16, 8), chosen(4, 1)], [(4, Some([16, 8, 5])), (4, Some([4, 1, 5]))]);
+        assert_eq!(chosen(3, 8), (1, Some([3, 8, 5])), "no vector of rows");
+        assert_eq!([chosen(19, 8), chosen(20, 8), chosen(16, 9)], [(1, None), (4, None), (4, None)], "more than one part");
     }
 }

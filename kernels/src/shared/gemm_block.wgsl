@@ -194,9 +194,7 @@ fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
     let col_{{ y }}: u32 = min({{ column(y) }}, {{ n }} - 1u);
     let from_b_{{ y }}: size = {{ line_b("col_" ~ y) }};
     {%- endfor %}{% endif %}
-    {%- if SLICES %}
-    let t: u32 = ti + tj * {{ WGM }}u;
-    {%- endif %}
+    {{- "\n    let t: u32 = ti + tj * " ~ WGM ~ "u;" if SLICES }}
     {{- "\n    // this invocation brings vector v_a_e of the tile in term p_a_e of each slice to place to_a_e" if LOCAL_A }}
     {%- for e in range(LOADS_A) %}
     {%- set s = "(t" ~ plus(e * ITEMS) ~ ")" if e else "t" %}

@@ -1,6 +1,6 @@
 //! Products of operands in any layout, with one of several models of memory.
 
-use lapidary_core::{DType, Result};
+use lapidary_core::{DType, Op, Result};
 
 use super::Sequence;
 use super::gemm::Product;
@@ -31,7 +31,7 @@ impl<D: Target> Sequence<'_, D> {
     pub(super) unsafe fn block(&mut self, params: BlockParams, product: Product<'_, D::Buffer>) -> Result<()> {
         let Product { k, a, b, c, .. } = product;
         let groups = self.device.facts().limits.groups;
-        let program = program(self.dtype, params, [a.0, b.0].map(|op| op.is_trans()), [c.rows, c.cols, k], groups);
+        let program = program(self.dtype, params, [a.0, b.0].map(Op::is_trans), [c.rows, c.cols, k], groups);
         // SAFETY: the caller upholds the contract of this module. The kernel takes operands in any layout.
         unsafe { self.tiles(program, "gemm_block", [params.mwg, params.nwg], product) }
     }

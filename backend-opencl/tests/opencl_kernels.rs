@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{DType, ProgramCache};
+use lapidary_core::{DType, Op, ProgramCache};
+use lapidary_kernels::{BlockParams, Product};
 
 /// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
 /// device. The result is empty if no device has double precision.
@@ -55,6 +56,44 @@ fn with_unusual_products() {
         ways.into_iter().fold(device, |device, entry| {
             let device = device.with_entries(entry).unwrap();
             Instructions(&device).products::<f64>();
+            device
+        });
+    }
+}
+
+/// Tests products with each model of memory, in tiles that a compiler for a CPU unrolls in seconds. Odd sizes cut the tiles at every
+/// edge. Each case computes one product only, because drivers for CPUs take about a second to compile each program.
+#[test]
+fn with_each_model_of_memory() {
+    let (plain, odd) = (BlockParams::PLAIN, [37, 29, 53]);
+    let local = BlockParams { kwg: 4, memory: 1, ..plain };
+    let staged = BlockParams { memory: 4, ..local };
+    let (n, t) = (Op::NoTrans, Op::Trans);
+    let single = [
+        ([n, n], odd, BlockParams { vw: 4, indexing: 1, raster: 4, ..plain }),
+        ([n, t], odd, BlockParams { memory: 3, vw: 2, order: 1, inline: 1, ..plain }),
+        ([t, n], odd, BlockParams { vw: 2, pad: 1, raster: 4, ..local }),
+        ([n, t], [64, 64, 64], BlockParams { stages: 2, vw: 4, ..staged }),
+        ([n, n], [1, 1, 1], BlockParams { vw: 4, ..staged }),
+    ];
+    let double = [
+        ([t, t], odd, BlockParams { vw: 4, order: 1, ..plain }),
+        ([n, t], odd, BlockParams { stages: 2, order: 1, ..local }),
+        ([t, n], odd, BlockParams { memory: 2, stages: 2, vw: 4, pad: 1, indexing: 1, ..local }),
+        ([n, t], odd, BlockParams { memory: 5, vw: 2, order: 1, ..local }),
+        ([t, t], odd, BlockParams { kwg: 3, kr: 1, stages: 2, vw: 2, order: 1, inline: 1, raster: 2, ..staged }),
+        ([n, n], odd, BlockParams { pad: 1, indexing: 1, ..staged }),
+    ];
+    for device in devices([|device| device]) {
+        let with = |device: OpenClDevice, params| device.with_entries(&Product::Block(params).to_string()).unwrap();
+        let device = single.into_iter().fold(device, |device, (ops, sizes, params)| {
+            let device = with(device, params);
+            Instructions(&device).product::<f32>(ops, sizes);
+            device
+        });
+        double.into_iter().fold(device, |device, (ops, sizes, params)| {
+            let device = with(device, params);
+            Instructions(&device).product::<f64>(ops, sizes);
             device
         });
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lapidary_backend_wgpu::{Batch, WgpuDevice, list};
 use lapidary_conformance::Instructions;
 use lapidary_core::{Op, ProgramCache, Scalar};
+use lapidary_kernels::{BlockParams, Product};
 
 /// Opens every adapter as a device, and applies `make` to the device. If `LAPIDARY_REQUIRE_WGPU` is set and there is no adapter,
 /// the function panics.
@@ -73,6 +74,35 @@ fn with_unusual_products() {
         ways.into_iter().fold(device, |device, entry| {
             let device = device.with_entries(entry).unwrap();
             Instructions(&device).products::<f32>();
+            device
+        });
+    }
+}
+
+/// Tests products with each model of memory. Odd sizes cut the tiles at every edge.
+#[test]
+fn with_each_model_of_memory() {
+    let (plain, odd) = (BlockParams::PLAIN, [37, 29, 53]);
+    let local = BlockParams { kwg: 4, memory: 1, ..plain };
+    let staged = BlockParams { memory: 4, ..local };
+    let (n, t) = (Op::NoTrans, Op::Trans);
+    let cases = [
+        ([n, n], odd, BlockParams { vw: 4, raster: 4, ..plain }),
+        ([t, t], odd, BlockParams { memory: 3, vw: 2, order: 1, inline: 1, ..plain }),
+        ([t, n], odd, BlockParams { stages: 2, vw: 2, pad: 1, indexing: 1, raster: 4, ..local }),
+        ([n, t], odd, BlockParams { memory: 2, stages: 2, order: 1, ..local }),
+        ([t, n], odd, BlockParams { memory: 5, vw: 4, pad: 1, ..local }),
+        ([t, t], odd, BlockParams { kwg: 3, kr: 1, stages: 2, vw: 2, order: 1, inline: 1, raster: 2, ..staged }),
+        ([n, t], [64, 64, 64], BlockParams { vw: 4, pad: 1, ..staged }),
+        ([n, n], [1, 1, 1], BlockParams { vw: 4, indexing: 1, ..staged }),
+    ];
+    for (f64, device) in devices(|device| device) {
+        cases.into_iter().fold(device, |device, (ops, sizes, params)| {
+            let device = device.with_entries(&Product::Block(params).to_string()).unwrap();
+            Instructions(&device).product::<f32>(ops, sizes);
+            if f64 {
+                Instructions(&device).product::<f64>(ops, sizes);
+            }
             device
         });
     }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+mod block;
 mod call;
 pub mod database;
 pub mod instructions;
@@ -21,6 +22,8 @@ mod record;
 mod scratch;
 mod shared;
 mod signature;
+#[cfg(test)]
+mod snapshots;
 pub mod space;
 mod strips;
 mod template;
@@ -28,6 +31,7 @@ mod translate;
 mod tuning;
 pub mod wgsl;
 
+pub use block::BlockParams;
 pub use call::{Arg, Call, Target, View};
 pub use database::Database;
 pub use params::{PanelBlocks, PanelParams, TileParams, VectorParams};

@@ -32,7 +32,8 @@ pub fn source(program: &Program) -> Source {
         Body::Shared { .. } => writeln!(text, "typedef {real} real;"),
     };
     if let (Body::Shared { .. }, Some(elements)) = (&body, program.vector()) {
-        let _ = writeln!(text, "typedef {real}{elements} vec;");
+        let length = if elements == 1 { String::new() } else { elements.to_string() };
+        let _ = writeln!(text, "typedef {real}{length} vec;");
     }
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "#define {} {value}", key.to_uppercase());
@@ -59,6 +60,7 @@ fn body(program: &Program) -> Body {
     Body::OpenCl(match program {
         Program::GemmTile { .. } => include_str!("opencl/gemm_tile.cl"),
         Program::GemmVector { .. } => return Body::Shared { kernel: "gemm_vector", template: shared::GEMM_VECTOR },
+        Program::GemmBlock { .. } => return Body::Shared { kernel: "gemm_block", template: shared::GEMM_BLOCK },
         Program::Pad { .. } => return Body::Shared { kernel: "pad", template: shared::PAD },
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),
         Program::GemmBatched { .. } => include_str!("opencl/gemm_batched.cl"),

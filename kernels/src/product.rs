@@ -2,6 +2,7 @@
 
 use lapidary_core::{DType, Limits};
 
+use crate::block::BlockParams;
 use crate::params::{PanelBlocks, PanelParams, TileParams, VectorParams};
 use crate::program::Program;
 
@@ -14,11 +15,13 @@ pub enum Product {
     Vector(VectorParams),
     /// Kernel that multiplies packed panels of A and B without barriers.
     Panel(PanelParams, PanelBlocks),
+    /// Kernel with one of several models of memory, for operands in any layout.
+    Block(BlockParams),
 }
 
 impl Product {
     /// The names of all kernels for products.
-    pub const KERNELS: [&str; 3] = ["gemm_tile", "gemm_vector", "gemm_panel"];
+    pub const KERNELS: [&str; 4] = ["gemm_tile", "gemm_vector", "gemm_panel", "gemm_block"];
 
     /// Returns the name of the kernel.
     #[must_use]
@@ -27,6 +30,7 @@ impl Product {
             Product::Tile(_) => "gemm_tile",
             Product::Vector(_) => "gemm_vector",
             Product::Panel(..) => "gemm_panel",
+            Product::Block(_) => "gemm_block",
         }
     }
 
@@ -37,6 +41,7 @@ impl Product {
             Product::Tile(params) => params.values(),
             Product::Vector(params) => params.values(),
             Product::Panel(params, blocks) => [params.values(), blocks.values()].concat(),
+            Product::Block(params) => params.values(),
         }
     }
 
@@ -53,6 +58,7 @@ impl Product {
                 let params = PanelParams::from_values(&mut value);
                 Some(params.and_then(|params| Ok(Product::Panel(params, PanelBlocks::from_values(value)?))))
             }
+            "gemm_block" => Some(BlockParams::from_values(value).map(Product::Block)),
             _ => None,
         }
     }
@@ -64,6 +70,7 @@ impl Product {
             Product::Tile(params) => [params.mwg, params.nwg],
             Product::Vector(params) => [params.mwg, params.nwg],
             Product::Panel(params, _) => [params.mr() * params.group, params.nr],
+            Product::Block(params) => [params.mwg, params.nwg],
         }
     }
 
@@ -73,6 +80,7 @@ impl Product {
         match *self {
             Product::Tile(params) => Program::GemmTile { dtype, params, trans_a: false, trans_b: false },
             Product::Panel(params, _) => Program::GemmPanel { dtype, params },
+            Product::Block(params) => Program::GemmBlock { dtype, params, trans_a: false, trans_b: false, sizes: None },
             Product::Vector(params) => Program::GemmVector { dtype, params, trans_b: !params.transposes_b(dtype), vec_c: true },
         }
     }
@@ -85,6 +93,7 @@ impl Product {
         match self {
             Product::Tile(params) => params.check(dtype, limits),
             Product::Vector(params) => params.check(dtype, limits),
+            Product::Block(params) => params.check(dtype, limits),
             Product::Panel(params, blocks) => params.check(dtype, limits, vector_bits).and_then(|()| blocks.check()),
         }
     }

@@ -3,6 +3,7 @@
 
 use lapidary_core::{DType, Limits};
 
+use crate::block::BlockParams;
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
 
@@ -55,6 +56,19 @@ pub enum Program {
         trans_b: bool,
         /// Whether C, too, is stored in whole vectors.
         vec_c: bool,
+    },
+    /// Kernel `gemm_block`: a product of operands in any layout, with one of several models of memory.
+    GemmBlock {
+        /// Element type of the matrices.
+        dtype: DType,
+        /// Shape of the tiles and the model of memory.
+        params: BlockParams,
+        /// Whether the product uses the transpose of A.
+        trans_a: bool,
+        /// Whether the product uses the transpose of B.
+        trans_b: bool,
+        /// The sizes m, n and k of the product, if they are constants in the text.
+        sizes: Option<[usize; 3]>,
     },
     /// Kernel `pad`: copies lines of one or two matrices side by side, with zeros for missing lines and terms.
     Pad {
@@ -192,6 +206,7 @@ impl Program {
         match *self {
             Program::GemmTile { dtype, .. }
             | Program::GemmVector { dtype, .. }
+            | Program::GemmBlock { dtype, .. }
             | Program::Pad { dtype, .. }
             | Program::GemmPanel { dtype, .. }
             | Program::GemmBatched { dtype, .. }
@@ -214,6 +229,7 @@ impl Program {
                 Some(VectorParams::vector(dtype))
             }
             Program::Strips { dtype, params } => Some(params.vector(dtype)),
+            Program::GemmBlock { params, .. } => Some(params.vw),
             _ => None,
         }
     }
@@ -234,6 +250,7 @@ impl Program {
         match *self {
             Program::GemmTile { params, .. } => params.local(),
             Program::GemmVector { params, .. } => [params.items(), 1],
+            Program::GemmBlock { params, .. } => params.local(),
             Program::GemmPanel { params, .. } => [params.group, 1],
             Program::Strips { params, .. } => [params.items, 1],
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
@@ -264,6 +281,7 @@ impl Program {
         match *self {
             Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
+            Program::GemmBlock { dtype, params, .. } => params.check(dtype, limits),
             Program::Pad { items, .. } if !items.is_multiple_of(SIDE) || !(SIDE * SIDE).is_multiple_of(items.max(1)) => {
                 Err(format!("{items} work-items do not move the {SIDE} lines of a square equally"))
             }
@@ -333,6 +351,12 @@ impl Program {
             Program::GemmVector { dtype, params, trans_b, vec_c } => {
                 let flags = [("trans_b", usize::from(trans_b)), ("vec_c", usize::from(vec_c))];
                 ("gemm_vector", [&params.values()[..], &flags, &[("v", VectorParams::vector(dtype))]].concat())
+            }
+            Program::GemmBlock { params, trans_a, trans_b, sizes, .. } => {
+                let params = BlockParams { inline: usize::from(sizes.is_some()), ..params };
+                let flags = [("trans_a", usize::from(trans_a)), ("trans_b", usize::from(trans_b))];
+                let sizes = sizes.map_or(Vec::new(), |[m, n, k]| vec![("m", m), ("n", n), ("k", k)]);
+                ("gemm_block", [params.values(), flags.to_vec(), sizes].concat())
             }
             Program::Pad { dtype, items } => ("pad", vec![("items", items), ("side", SIDE), ("v", VectorParams::vector(dtype))]),
             Program::GemmPanel { params, .. } => ("gemm_panel", params.values()),

@@ -2,5 +2,7 @@
 
 /// The product of matrices in whole vectors.
 pub const GEMM_VECTOR: &str = include_str!("shared/gemm_vector.wgsl");
+/// The product of matrices with one of several models of memory.
+pub const GEMM_BLOCK: &str = include_str!("shared/gemm_block.wgsl");
 /// The copy of lines into whole vectors.
 pub const PAD: &str = include_str!("shared/pad.wgsl");

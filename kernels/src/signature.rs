@@ -38,7 +38,7 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("c_at", Size),
             ("c_ld", Size),
         ],
-        "gemm_vector" => signature("gemm_tile"),
+        "gemm_vector" | "gemm_block" => signature("gemm_tile"),
         "exchange" => vec![
             ("count", Size),
             ("n", Size),

@@ -55,6 +55,23 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
                 axis("nc", &[96, 384, 1536, 4096]),
             ]
         }
+        "gemm_block" => vec![
+            axis("mwg", &[8, 16, 32, 64, 128]),
+            axis("nwg", &[8, 16, 32, 64, 128]),
+            axis("kwg", &[4, 8, 16, 32]),
+            axis("mr", &[2, 4, 8]),
+            axis("nr", &[2, 4, 8]),
+            axis("kr", &[1, 2, 4]),
+            structural("memory", &[0, 1, 2, 3, 4, 5]),
+            structural("stages", &[1, 2]),
+            structural("pad", &[0, 1]),
+            axis("vw", &[1, 2, 4]),
+            structural("order", &[0, 1]),
+            structural("indexing", &[0, 1]),
+            // with constant sizes, each size of a product would need a program of its own
+            structural("inline", &[0]),
+            axis("raster", &[1, 8]),
+        ],
         _ => {
             let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;
             let most = if matches!(family, Family::Batched | Family::Elements) { 8 } else { 10 };

@@ -8,8 +8,9 @@ use crate::tuning::Dialect;
 /// Renders a template with the parameters of a program and the names of a kernel's operands in the text.
 ///
 /// Templates for both languages use these names, which differ between the languages: `VEC` is the prefix that makes a vector of
-/// its elements, `part(q)` selects element `q` of a vector, and `set_part(array, index, q)` names element `q` of a vector in
-/// workgroup memory, where `q` may vary at run time.
+/// its elements, `part(q)` selects element `q` of a vector, `set_part(array, index, q)` names element `q` of a vector in workgroup
+/// memory, where `q` may vary at run time, and `load_vec(array, index, count)` reads a vector from `count` elements of memory, which
+/// need not be aligned.
 pub(crate) fn render<'a>(
     template: &str,
     program: &Program,
@@ -37,6 +38,14 @@ pub(crate) fn render<'a>(
     environment.add_function("set_part", move |array: &str, index: &str, q: &str| match dialect {
         Dialect::Wgsl => format!("{array}[{index}][{q}]"),
         Dialect::OpenClC => format!("((__local real *)&{array}[{index}])[{q}]"),
+    });
+    environment.add_function("load_vec", move |array: &str, index: &str, count: usize| match dialect {
+        // WGSL has no vector loads from arrays of scalars
+        Dialect::Wgsl => {
+            let element = |q: usize| format!("{array}[{index}{}]", if q == 0 { String::new() } else { format!(" + {q}u") });
+            format!("vec({})", (0..count).map(element).collect::<Vec<_>>().join(", "))
+        }
+        Dialect::OpenClC => format!("vload{count}(0, {array} + {index})"),
     });
     environment.render_str(template, context).expect("the templates of this crate are tested")
 }

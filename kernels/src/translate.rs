@@ -124,6 +124,8 @@ fn position(parameter: &str) -> String {
     let name = rest.split(':').next().unwrap_or_default();
     match which {
         "workgroup_id" => format!("const uint2 {name} = (uint2)(get_group_id(0), get_group_id(1));"),
+        "local_invocation_id" => format!("const uint2 {name} = (uint2)(get_local_id(0), get_local_id(1));"),
+        "global_invocation_id" => format!("const uint2 {name} = (uint2)(get_global_id(0), get_global_id(1));"),
         "local_invocation_index" => format!("const u32 {name} = get_local_id(0) + get_local_id(1) * get_local_size(0);"),
         other => unreachable!("no shared text takes `{other}`"),
     }

@@ -121,8 +121,11 @@ impl Tuning {
         }
         for entry in preferred.entries(facts, dialect) {
             let dtypes = [DType::F32, DType::F64].into_iter().filter(|&dtype| entry.dtype.is_none_or(|only| only == dtype));
-            let refused = |reason| format!("{}: {reason}", entry.kernel);
-            dtypes.into_iter().try_for_each(|dtype| check(entry.kernel, dtype, facts, dialect)).map_err(refused)?;
+            let checks: Vec<Result<(), String>> = dtypes.map(|dtype| check(entry.kernel, dtype, facts, dialect)).collect();
+            // a kernel without an element type may fit local memory in single precision only
+            if let (true, Some(Err(reason))) = (checks.iter().all(Result::is_err), checks.first()) {
+                return Err(format!("{}: {reason}", entry.kernel));
+            }
         }
         let mut all = Self::lookup(&preferred, facts, dialect);
         for (first, rest) in all.products.iter_mut().zip(self.products) {

@@ -70,7 +70,8 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
     };
     let mut text = format!("alias real = {real};\nconst MIN_POSITIVE: real = {least};\n");
     if let Some(elements) = program.vector() {
-        let _ = writeln!(text, "alias vec = vec{elements}<real>;\nalias size = u32;");
+        let vec = if elements == 1 { "real".to_owned() } else { format!("vec{elements}<real>") };
+        let _ = writeln!(text, "alias vec = {vec};\nalias size = u32;");
     }
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "const {} = {value}u;", key.to_uppercase());
@@ -94,6 +95,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
     const STORE: &str = include_str!("wgsl/store.wgsl");
     match program {
         Program::GemmVector { .. } => [crate::shared::GEMM_VECTOR, ""],
+        Program::GemmBlock { .. } => [crate::shared::GEMM_BLOCK, ""],
         Program::Pad { .. } => [crate::shared::PAD, ""],
         Program::GemmTile { .. } => [include_str!("wgsl/gemm_tile.wgsl"), STORE],
         Program::GemmPanel { .. } if kernel == "pack" => [include_str!("wgsl/pack.wgsl"), ""],
@@ -183,7 +185,8 @@ mod tests {
     #[test]
     fn every_text_is_valid_whatever_buffers_are_shared() {
         for dtype in [DType::F32, DType::F64] {
-            for (program, kernels) in programs(dtype) {
+            let blocks = crate::block::tests::variants(dtype).into_iter().map(|program| (program, &["gemm_block"][..]));
+            for (program, kernels) in programs(dtype).into_iter().chain(blocks) {
                 for kernel in kernels {
                     let operands = signature(kernel).iter().filter(|(_, takes)| takes.is_memory()).count();
                     let text = source(&program, kernel, &(0..operands).collect::<Vec<_>>());

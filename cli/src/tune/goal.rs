@@ -1,9 +1,9 @@
 //! What a search varies: the parameters of one kernel of the database, for one call.
 
-use lapidary::DeviceFacts;
 use lapidary::kernels::database::Kernel;
 use lapidary::kernels::space::axes;
 use lapidary::kernels::{Dialect, check};
+use lapidary::{DType, DeviceFacts};
 use lapidary_tune::{Axis, Header, Space};
 
 use super::message::{Call, Job};
@@ -65,7 +65,7 @@ impl Goal {
     /// Returns the job of measuring a point. The device uses no other kernel of the family, so that a kernel which does not suit the
     /// call fails.
     pub fn job(&self, point: usize, runs: usize) -> Job {
-        Job { call: self.call.clone(), entries: alone(self.kernel_at(point)), runs }
+        Job { call: self.call.clone(), entries: alone(self.kernel_at(point), self.call.dtype()), runs }
     }
 
     /// Returns the identity of the search, for its journal.
@@ -89,7 +89,7 @@ impl Goal {
     }
 }
 
-/// The text of the database that makes a device use this kernel and no other one of its family.
-pub fn alone(kernel: Kernel) -> String {
-    format!("{kernel}\nstop {}", kernel.family())
+/// The text of the database that makes a device use this kernel, and no other one of its family, for elements of a type.
+pub fn alone(kernel: Kernel, dtype: DType) -> String {
+    format!("{kernel} {dtype}\nstop {} {dtype}", kernel.family())
 }

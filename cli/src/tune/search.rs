@@ -99,7 +99,7 @@ impl Plan<'_> {
         for _ in 0..ROUNDS {
             rng.shuffle(&mut order);
             for &at in &order {
-                let job = Job { call: goal.call.clone(), entries: alone(candidates[at].kernel), runs: 1 };
+                let job = Job { call: goal.call.clone(), entries: alone(candidates[at].kernel, goal.call.dtype()), runs: 1 };
                 if let Ok(timing) = meter.run(&job)? {
                     times[at].push(timing.seconds);
                 }

@@ -53,15 +53,31 @@ fn measure<T: Scalar>(machine: &Machine, problem: &mut Problem<'_, T>, job: &Job
         )));
     }
     let setup_seconds = start.elapsed().as_secs_f64();
-    let mut seconds = Vec::new();
-    for _ in 0..job.runs {
-        // a product overwrites no operand that it reads
-        if problem.shape().routine != Routine::Gemm {
-            problem.reset()?;
-        }
+    let seconds = (0..job.runs).map(|_| sample(problem)).collect::<Result<Vec<f64>>>()?;
+    Ok(Message::Measured { setup_seconds, seconds })
+}
+
+/// Shortest duration of a sample, in seconds. Short calls are repeated, because the clock of a device falls while the host checks a
+/// result.
+const SHORTEST_SAMPLE: f64 = 2e-3;
+
+/// Measures how many seconds a call takes. The first call of a sample does not count.
+fn sample<T: Scalar>(problem: &mut Problem<'_, T>) -> Result<f64> {
+    // a product overwrites no operand that it reads
+    if problem.shape().routine != Routine::Gemm {
+        problem.reset()?;
         let start = Instant::now();
         problem.ours()?;
-        seconds.push(start.elapsed().as_secs_f64());
+        return Ok(start.elapsed().as_secs_f64());
     }
-    Ok(Message::Measured { setup_seconds, seconds })
+    problem.ours()?;
+    let (start, mut calls) = (Instant::now(), 0_u32);
+    loop {
+        problem.ours()?;
+        calls += 1;
+        let elapsed = start.elapsed().as_secs_f64();
+        if elapsed >= SHORTEST_SAMPLE {
+            return Ok(elapsed / f64::from(calls));
+        }
+    }
 }

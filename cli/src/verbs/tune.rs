@@ -234,7 +234,7 @@ impl Session<'_> {
             if incumbent.is_some_and(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN) {
                 break;
             }
-            if let Err(reason) = self.meter.check_edges(&goal.call, &best.kernel.to_string())? {
+            if let Err(reason) = self.meter.check_edges(&goal.call, &format!("{} {}", best.kernel, goal.call.dtype()))? {
                 progress.note(&format!("note: {} is left out: {reason}", best.kernel));
                 continue;
             }

@@ -39,6 +39,14 @@ impl Instructions<'_> {
         self.expect_pass(|trial| products_of::<T>(trial, [OFFSET, GAP], |drawn| 112 + drawn));
     }
 
+    /// Tests `gemm` with the operations `ops` at the sizes m, n and k, on an old result that it must read and on one that it must not
+    /// read.
+    pub fn product<T: Scalar>(&self, ops: [Op; 2], sizes: [usize; 3]) {
+        for beta in [-2.0, 0.0] {
+            self.expect_pass(|trial| product_of::<T>(&mut Launches::new(trial), [OFFSET, GAP], ops, sizes, beta));
+        }
+    }
+
     /// Tests `gemm` on operands that consist of whole vectors, which kernels may use in place.
     pub fn products_in_vectors<T: Scalar>(&self) {
         self.expect_pass(products_in_vectors::<T>);
@@ -92,18 +100,31 @@ fn products_of<T: Scalar>(
     extent: impl Fn(usize) -> usize,
 ) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
-    for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
-        let [m, n, k] = std::array::from_fn(|_| extent(on.extent()));
-        let ((rows_a, cols_a), (rows_b, cols_b)) = (op_a.shape((m, k)), op_b.shape((k, n)));
-        let (a, b, c) = (on.uniform::<T>(rows_a, cols_a), on.uniform::<T>(rows_b, cols_b), on.uniform::<T>(m, n));
-        let (alpha, beta) = (Value::new(T::DTYPE, 0.5), Value::new(T::DTYPE, -2.0));
-        let inputs = [&a, &b, &c];
-        let computed = on.run_on::<T, 3>(place, inputs, |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
-        let exact = product::<T>(0.5, &a.under(op_a), &b.under(op_b), -2.0, &c);
-        let seen = on.seen(format!("{op_a}{op_b}"), k);
-        seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))?;
+    for ops in [[Op::NoTrans, Op::NoTrans], [Op::Trans, Op::NoTrans], [Op::NoTrans, Op::Trans], [Op::Trans, Op::Trans]] {
+        let sizes = std::array::from_fn(|_| extent(on.extent()));
+        product_of::<T>(&mut on, place, ops, sizes, -2.0)?;
     }
     Ok(())
+}
+
+/// Tests a product with the sizes m, n and k. `place` has the meaning that it has in [`products_of`]. If `beta` is zero, the old result
+/// holds NaN.
+fn product_of<T: Scalar>(
+    on: &mut Launches<'_>,
+    place: [usize; 2],
+    [op_a, op_b]: [Op; 2],
+    [m, n, k]: [usize; 3],
+    beta: f64,
+) -> Result<(), Failure> {
+    let ((rows_a, cols_a), (rows_b, cols_b)) = (op_a.shape((m, k)), op_b.shape((k, n)));
+    let (a, b) = (on.uniform::<T>(rows_a, cols_a), on.uniform::<T>(rows_b, cols_b));
+    let c = if beta == 0.0 { Dense::from_fn(m, n, |_, _| f64::NAN) } else { on.uniform::<T>(m, n) };
+    let exact = product::<T>(0.5, &a.under(op_a), &b.under(op_b), beta, &c);
+    let (alpha, beta) = (Value::new(T::DTYPE, 0.5), Value::new(T::DTYPE, beta));
+    let inputs = [&a, &b, &c];
+    let computed = on.run_on::<T, 3>(place, inputs, |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
+    let seen = on.seen(format!("{op_a}{op_b}"), k);
+    seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))
 }
 
 /// Tests a product whose result lies in memory that was never written, and a product whose result holds NaN. With `β = 0` the

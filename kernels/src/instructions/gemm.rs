@@ -3,6 +3,7 @@
 use lapidary_core::{Error, ErrorKind, Op, Result, Value};
 
 use super::Sequence;
+use super::block;
 use crate::call::{Arg, Call, Target, View};
 use crate::params::{PanelBlocks, PanelParams};
 use crate::product::Product as Kernel;
@@ -61,7 +62,8 @@ impl<D: Target> Sequence<'_, D> {
     /// Computes a product with the first kernel that the database names for its size, that suits its operands, and that the device
     /// can run. The last kernel is used without asking the device, so that the error of its compiler is reported.
     unsafe fn multiply(&mut self, product: Product<'_, D::Buffer>) -> Result<()> {
-        let (Product { a, b, c, .. }, dtype) = (product, self.dtype);
+        let (Product { k, a, b, c, .. }, dtype) = (product, self.dtype);
+        let groups = self.device.facts().limits.groups;
         let entry = |device: &D, number| device.tuning().products(dtype, [c.rows, c.cols]).nth(number);
         let mut next = entry(self.device, 0);
         for number in 1.. {
@@ -77,6 +79,7 @@ impl<D: Target> Sequence<'_, D> {
                     let (trans_a, trans_b) = (a.0.is_trans(), b.0.is_trans());
                     Program::GemmTile { dtype, params, trans_a, trans_b }
                 }
+                Kernel::Block(params) => block::program(dtype, params, [a.0, b.0].map(Op::is_trans), [c.rows, c.cols, k], groups),
                 Kernel::Panel(params, _) => Program::GemmPanel { dtype, params },
             };
             if next.is_some() && !self.device.can_run(&program, kernel.kernel())? {

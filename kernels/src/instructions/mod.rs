@@ -4,6 +4,7 @@
 //! instruction says.
 
 mod batched;
+mod block;
 mod gemm;
 mod getrf;
 mod triangle;

@@ -1,0 +1,186 @@
+typedef float real;
+typedef float vec;
+#define MWG 32
+#define NWG 16
+#define KWG 8
+#define MR 4
+#define NR 2
+#define KR 2
+#define MEMORY 2
+#define STAGES 1
+#define PAD 1
+#define VW 1
+#define ORDER 1
+#define INDEXING 0
+#define INLINE 0
+#define RASTER 1
+#define TRANS_A 1
+#define TRANS_B 0
+typedef uint u32;
+typedef ulong size;
+#define real(x) ((real)(x))
+#undef min
+#define min(x, y) ((x) < (y) ? (x) : (y))
+#undef select
+#define select(no, yes, condition) ((condition) ? (yes) : (no))
+#define workgroupBarrier() barrier(CLK_LOCAL_MEM_FENCE)
+#ifndef FP_FAST_FMAF
+#define fma(x, y, z) ((x) * (y) + (z))
+#endif
+struct Args { size m; size n; size k; real alpha; size a_at; size a_ld; size b_at; size b_ld; real beta; size c_at; size c_ld; };
+
+void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, vec sum);
+// C <- alpha·op(A)·op(B) + beta·C. A workgroup computes a tile of MWG x NWG elements, and each invocation MR x NR elements of it.
+//
+// Invocation (ti, tj) of the tile at (i0, j0) computes rows row_x, row_x + 1, ... in column col_y for each x < 4 and y < 2:
+//     start_x = i0 + (ti + 8·x)·1,  row_x = min(start_x, m - 1),  col_y = min(j0 + tj + 8·y, n - 1)
+// A vector or a column beyond the edge thus repeats elements inside the matrices. The kernel does not store its results.
+//     op(A)(i, p) = a[a_at + p + i·a_ld],  op(B)(p, j) = b[b_at + p + j·b_ld]
+//     slice_a[p·33 + v] = vector v of the tile's rows of op(A) in term p of a slice, v < 32
+//
+// A passes through workgroup memory in slices of KWG terms. Invocations read B from global memory.
+// If beta = 0, the kernel does not read C.
+
+__kernel __attribute__((reqd_work_group_size(8, 8, 1)))
+void gemm_block(const size m, const size n, const size k, const real alpha, __global const real *restrict a, const size a_at, const size a_ld, __global const real *restrict b, const size b_at, const size b_ld, const real beta, __global real *restrict c, const size c_at, const size c_ld) {
+    const struct Args args = { m, n, k, alpha, a_at, a_ld, b_at, b_ld, beta, c_at, c_ld };
+    __local vec slice_a[264];
+    const uint2 group = (uint2)(get_group_id(0), get_group_id(1));
+    const uint2 own = (uint2)(get_local_id(0), get_local_id(1));
+    const u32 ti = own.x;
+    const u32 tj = own.y;
+    const u32 i0 = group.x * MWG;
+    const u32 j0 = group.y * NWG;
+    const u32 col_0 = min(j0 + tj, args.n - 1u);
+    const size from_b_0 = args.b_at + col_0 * args.b_ld;
+    const u32 col_1 = min(j0 + tj + 8u, args.n - 1u);
+    const size from_b_1 = args.b_at + col_1 * args.b_ld;
+    const u32 t = ti + tj * 8u;
+    // this invocation brings vector v_a_e of the tile in term p_a_e of each slice to place to_a_e
+    const u32 v_a_0 = t / KWG;
+    const u32 p_a_0 = t % KWG;
+    const u32 row_0 = min(i0 + v_a_0, args.m - 1u);
+    const size from_a_0 = args.a_at + row_0 * args.a_ld + p_a_0;
+    const u32 to_a_0 = p_a_0 * 33u + v_a_0;
+    const u32 v_a_1 = (t + 64u) / KWG;
+    const u32 p_a_1 = (t + 64u) % KWG;
+    const u32 row_1 = min(i0 + v_a_1, args.m - 1u);
+    const size from_a_1 = args.a_at + row_1 * args.a_ld + p_a_1;
+    const u32 to_a_1 = p_a_1 * 33u + v_a_1;
+    const u32 v_a_2 = (t + 128u) / KWG;
+    const u32 p_a_2 = (t + 128u) % KWG;
+    const u32 row_2 = min(i0 + v_a_2, args.m - 1u);
+    const size from_a_2 = args.a_at + row_2 * args.a_ld + p_a_2;
+    const u32 to_a_2 = p_a_2 * 33u + v_a_2;
+    const u32 v_a_3 = (t + 192u) / KWG;
+    const u32 p_a_3 = (t + 192u) % KWG;
+    const u32 row_3 = min(i0 + v_a_3, args.m - 1u);
+    const size from_a_3 = args.a_at + row_3 * args.a_ld + p_a_3;
+    const u32 to_a_3 = p_a_3 * 33u + v_a_3;
+    vec sum_0_0 = (vec)(0);
+    vec sum_1_0 = (vec)(0);
+    vec sum_2_0 = (vec)(0);
+    vec sum_3_0 = (vec)(0);
+    vec sum_0_1 = (vec)(0);
+    vec sum_1_1 = (vec)(0);
+    vec sum_2_1 = (vec)(0);
+    vec sum_3_1 = (vec)(0);
+
+    for (u32 p0 = 0u; p0 < args.k; p0 += KWG) {
+        const u32 depth = min(KWG, args.k - p0);
+        const size at_a = p0;
+        if (depth == KWG) {
+            slice_a[to_a_0] = a[from_a_0 + at_a];
+            slice_a[to_a_1] = a[from_a_1 + at_a];
+            slice_a[to_a_2] = a[from_a_2 + at_a];
+            slice_a[to_a_3] = a[from_a_3 + at_a];
+        } else {
+            if (p_a_0 < depth) { slice_a[to_a_0] = a[from_a_0 + at_a]; }
+            if (p_a_1 < depth) { slice_a[to_a_1] = a[from_a_1 + at_a]; }
+            if (p_a_2 < depth) { slice_a[to_a_2] = a[from_a_2 + at_a]; }
+            if (p_a_3 < depth) { slice_a[to_a_3] = a[from_a_3 + at_a]; }
+        }
+        workgroupBarrier();
+        if (depth == KWG) {
+            for (u32 p = 0u; p < KWG; p += KR) {
+                const u32 at_a_0 = ti + p * 33u;
+                const size at_b_0 = (p0 + p);
+                const u32 at_a_1 = ti + (p + 1u) * 33u;
+                const size at_b_1 = (p0 + p + 1u);
+                const vec a_0_0 = slice_a[at_a_0];
+                const vec a_0_1 = slice_a[at_a_0 + 8u];
+                const vec a_0_2 = slice_a[at_a_0 + 16u];
+                const vec a_0_3 = slice_a[at_a_0 + 24u];
+                const real b_0_0 = b[from_b_0 + at_b_0];
+                sum_0_0 = fma(a_0_0, b_0_0, sum_0_0);
+                sum_1_0 = fma(a_0_1, b_0_0, sum_1_0);
+                sum_2_0 = fma(a_0_2, b_0_0, sum_2_0);
+                sum_3_0 = fma(a_0_3, b_0_0, sum_3_0);
+                const real b_0_1 = b[from_b_1 + at_b_0];
+                sum_0_1 = fma(a_0_0, b_0_1, sum_0_1);
+                sum_1_1 = fma(a_0_1, b_0_1, sum_1_1);
+                sum_2_1 = fma(a_0_2, b_0_1, sum_2_1);
+                sum_3_1 = fma(a_0_3, b_0_1, sum_3_1);
+                const vec a_1_0 = slice_a[at_a_1];
+                const vec a_1_1 = slice_a[at_a_1 + 8u];
+                const vec a_1_2 = slice_a[at_a_1 + 16u];
+                const vec a_1_3 = slice_a[at_a_1 + 24u];
+                const real b_1_0 = b[from_b_0 + at_b_1];
+                sum_0_0 = fma(a_1_0, b_1_0, sum_0_0);
+                sum_1_0 = fma(a_1_1, b_1_0, sum_1_0);
+                sum_2_0 = fma(a_1_2, b_1_0, sum_2_0);
+                sum_3_0 = fma(a_1_3, b_1_0, sum_3_0);
+                const real b_1_1 = b[from_b_1 + at_b_1];
+                sum_0_1 = fma(a_1_0, b_1_1, sum_0_1);
+                sum_1_1 = fma(a_1_1, b_1_1, sum_1_1);
+                sum_2_1 = fma(a_1_2, b_1_1, sum_2_1);
+                sum_3_1 = fma(a_1_3, b_1_1, sum_3_1);
+            }
+        } else {
+            for (u32 p = 0u; p < depth; p++) {
+                const u32 at_a_0 = ti + p * 33u;
+                const size at_b_0 = (p0 + p);
+                const vec a_0_0 = slice_a[at_a_0];
+                const vec a_0_1 = slice_a[at_a_0 + 8u];
+                const vec a_0_2 = slice_a[at_a_0 + 16u];
+                const vec a_0_3 = slice_a[at_a_0 + 24u];
+                const real b_0_0 = b[from_b_0 + at_b_0];
+                sum_0_0 = fma(a_0_0, b_0_0, sum_0_0);
+                sum_1_0 = fma(a_0_1, b_0_0, sum_1_0);
+                sum_2_0 = fma(a_0_2, b_0_0, sum_2_0);
+                sum_3_0 = fma(a_0_3, b_0_0, sum_3_0);
+                const real b_0_1 = b[from_b_1 + at_b_0];
+                sum_0_1 = fma(a_0_0, b_0_1, sum_0_1);
+                sum_1_1 = fma(a_0_1, b_0_1, sum_1_1);
+                sum_2_1 = fma(a_0_2, b_0_1, sum_2_1);
+                sum_3_1 = fma(a_0_3, b_0_1, sum_3_1);
+            }
+        }
+        // all invocations must have used this slice before the next one replaces it
+        workgroupBarrier();
+    }
+    store(a, b, c, args, i0 + ti, j0 + tj, sum_0_0);
+    store(a, b, c, args, i0 + ti + 8u, j0 + tj, sum_1_0);
+    store(a, b, c, args, i0 + ti + 16u, j0 + tj, sum_2_0);
+    store(a, b, c, args, i0 + ti + 24u, j0 + tj, sum_3_0);
+    store(a, b, c, args, i0 + ti, j0 + tj + 8u, sum_0_1);
+    store(a, b, c, args, i0 + ti + 8u, j0 + tj + 8u, sum_1_1);
+    store(a, b, c, args, i0 + ti + 16u, j0 + tj + 8u, sum_2_1);
+    store(a, b, c, args, i0 + ti + 24u, j0 + tj + 8u, sum_3_1);
+}
+
+// Computes the elements of column j of C in the vector of rows that begins at `start`, and stores those at `start` and below it.
+void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, vec sum) {
+    if (j >= args.n) { return; }
+    const u32 row = min(start, args.m - 1u);
+    const size at = args.c_at + row + j * args.c_ld;
+    const vec product = args.alpha * sum;
+    // the rows above `start` belong to another vector
+    if (row >= start) {
+        if (args.beta == real(0)) {
+            c[at] = product;
+        } else {
+            c[at] = product + args.beta * c[at];
+        }
+    }
+}

@@ -91,7 +91,12 @@ fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
     Err(Error::new(ErrorKind::Unsupported, "compile", message))
 }
 
-/// Builds a program from the binary in the cache, or from the source if the cache has no binary that the driver accepts.
+/// Bytes with which the cache entry of a program begins that the compiler has refused. The compiler's message follows. No binary of
+/// a driver begins with these bytes.
+const REFUSED: &[u8] = b"refused by the compiler: ";
+
+/// Builds a program from the binary in the cache, or from the source if the cache has no binary that the driver accepts. A program
+/// that this version of the driver has refused before is not compiled again.
 fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source: &Source, dtype: DType) -> Result<BuiltProgram> {
     cache.announce(&source.name);
     let options = options(found, dtype);
@@ -100,12 +105,22 @@ fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source:
     }
     let key = key(found, source, &options);
     if let Some(binary) = cache.load(&key) {
+        if let Some(message) = binary.strip_prefix(REFUSED) {
+            let message = String::from_utf8_lossy(message);
+            let again = "the next `lapidary cache clear` lets the driver try again";
+            return Err(Error::new(ErrorKind::DeviceFailed, "compile", format!("refused before: {message} ({again})")));
+        }
         match from_binary(context, found, &binary, &options) {
             Ok(program) => return Ok(program),
             Err(_) => cache.reject(),
         }
     }
-    let program = from_source(context, found, source, &options)?;
+    let program = from_source(context, found, source, &options).inspect_err(|error| {
+        // other errors, such as a lack of memory, may pass
+        if error.kind() == ErrorKind::DeviceFailed {
+            cache.store(&key, &[REFUSED, error.to_string().as_bytes()].concat());
+        }
+    })?;
     if let Some(binary) = binary(&program) {
         cache.store(&key, &binary);
     }
@@ -229,6 +244,27 @@ pub(crate) mod tests {
         let wide = Program::Elements { dtype: DType::F32, group: found.facts.limits.work_group + 1 };
         assert_eq!(fits(kernel, &found, &wide).unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(programs.program(&context, &found, &wide).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn a_refusal_is_kept_on_disk() {
+        let Some((found, context)) = device() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let bad = source("__kernel void f(__global float *x) { x[0] = no_such_name; }");
+        let refusal = || {
+            let cache = ProgramCache::new(Some(folder.path().to_owned()));
+            let error = build_or_load(&cache, &context, &found, &bad, DType::F32).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::DeviceFailed);
+            (error.to_string(), cache.counts())
+        };
+        let (first, counts) = refusal();
+        assert_eq!(counts, CacheCounts { hits: 0, misses: 1, rejected: 0 });
+        let (second, counts) = refusal();
+        assert_eq!(counts, CacheCounts { hits: 1, misses: 0, rejected: 0 });
+        assert!(
+            !first.contains("refused before") && second.contains("refused before") && second.contains("no_such_name"),
+            "{second}"
+        );
     }
 
     #[test]

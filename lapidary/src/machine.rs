@@ -346,6 +346,21 @@ impl Machine {
         self.run(&Problem::Gemm(problem), &memory)
     }
 
+    /// Computes the same product `times` times on resident matrices, and waits once, after the last product. Measurements of
+    /// kernels use this method, because the wait for a single product takes longer than a small product itself.
+    ///
+    /// # Errors
+    /// The shapes do not agree, a matrix lies in host memory, or a device failed.
+    pub fn repeat_gemm<T: Scalar>(&self, args: Gemm<'_, T>, times: usize) -> Result<()> {
+        let (problem, memory) = gemm::normalise(&args.check().map_err(Error::untouched)?);
+        let resident = self.resident_device("repeat_gemm", &memory)?;
+        let device = resident.ok_or_else(|| Error::invalid("repeat_gemm", "the matrices lie in host memory: upload them first"))?;
+        if problem.is_empty() || times == 0 {
+            return Ok(());
+        }
+        self.run_resident("repeat_gemm", &Problem::Gemm(problem), &memory, (device, times))
+    }
+
     /// Solves a triangular system: `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A.
     ///
     /// ```

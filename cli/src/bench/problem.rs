@@ -151,6 +151,14 @@ impl<'m, T: Scalar> Problem<'m, T> {
         Ok(())
     }
 
+    /// Computes a product on resident matrices `times` times, and waits once.
+    pub fn repeat(&mut self, times: usize) -> Result<()> {
+        let (op_a, op_b) = (self.shape.a.op, self.shape.op_b);
+        let on = self.resident.as_mut().ok_or_else(|| Failure::check("the matrices are not in device memory"))?;
+        let product = Gemm::new(on.a.view(), on.b.view(), on.c.view_mut()).op_a(op_a).op_b(op_b);
+        Ok(self.machine.repeat_gemm(product, times)?)
+    }
+
     /// Checks the result of the last call of Lapidary.
     pub fn check_ours(&mut self) -> Result<Check> {
         if let Some(resident) = &self.resident {

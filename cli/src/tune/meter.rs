@@ -24,14 +24,20 @@ impl Meter {
         Meter { worker: None, limit }
     }
 
-    /// Measures a candidate and writes its outcome to a journal.
+    /// Measures a candidate and writes its outcome to a journal. With `checks_edges`, the candidate must first pass
+    /// [`check_edges`](Self::check_edges).
     ///
     /// # Errors
     /// The journal cannot be written, no worker process starts, or the device cannot be opened.
-    pub fn measure(&mut self, journal: &mut Journal, values: &[usize], job: &Job) -> Result<Outcome> {
+    pub fn measure(&mut self, journal: &mut Journal, values: &[usize], job: &Job, checks_edges: bool) -> Result<Outcome> {
         let unwritten = |error| Failure::check(format!("the journal cannot be written: {error}; the outcomes before are kept"));
         journal.begin(values).map_err(unwritten)?;
-        match self.run(job)? {
+        let checked = if checks_edges { self.check_edges(&job.call, &job.entries)? } else { Ok(()) };
+        let measured = match checked {
+            Ok(()) => self.run(job)?,
+            Err(reason) => Err(reason),
+        };
+        match measured {
             Ok(timing) => {
                 journal.end(values, timing).map_err(unwritten)?;
                 Ok(Outcome::Seconds(timing.seconds))

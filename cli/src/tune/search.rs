@@ -24,6 +24,8 @@ pub struct Plan<'a> {
     pub budget: f64,
     /// Folder of the journals.
     pub journals: PathBuf,
+    /// Whether each candidate is checked with odd sizes and all transpositions.
+    pub is_paranoid: bool,
     /// Whether the user has interrupted the program.
     pub interrupted: &'a AtomicBool,
 }
@@ -65,7 +67,8 @@ impl Plan<'_> {
         // after an interruption the budget is spent
         let now = || if self.interrupted.load(Ordering::Relaxed) { f64::INFINITY } else { start.elapsed().as_secs_f64() };
         let measure = |request: lapidary_tune::Request| {
-            meter.measure(&mut journal, goal.space.point(request.point), &goal.job(request.point, request.runs))
+            let job = goal.job(request.point, request.runs);
+            meter.measure(&mut journal, goal.space.point(request.point), &job, self.is_paranoid)
         };
         run(&mut search, self.budget, now, measure, |state| shown.show(goal, state))?;
         let mut estimates: Vec<_> = search.estimates().copied().collect();

@@ -57,27 +57,26 @@ fn measure<T: Scalar>(machine: &Machine, problem: &mut Problem<'_, T>, job: &Job
     Ok(Message::Measured { setup_seconds, seconds })
 }
 
-/// Shortest duration of a sample, in seconds. Short calls are repeated, because the clock of a device falls while the host checks a
-/// result.
-const SHORTEST_SAMPLE: f64 = 2e-3;
+/// Shortest duration of a sample, in seconds. Short calls are repeated, because the wait for a call takes tens of microseconds, and
+/// because the clock of a device falls while the host checks a result.
+const SHORTEST_SAMPLE: f64 = 5e-3;
+/// Maximum number of calls in a sample.
+const MAX_CALLS: usize = 1000;
 
 /// Measures how many seconds a call takes. The first call of a sample does not count.
 fn sample<T: Scalar>(problem: &mut Problem<'_, T>) -> Result<f64> {
-    // a product overwrites no operand that it reads
+    // a product overwrites no operand that it reads, so that it can be repeated
     if problem.shape().routine != Routine::Gemm {
         problem.reset()?;
-        let start = Instant::now();
-        problem.ours()?;
-        return Ok(start.elapsed().as_secs_f64());
+        return timed(|| problem.ours());
     }
-    problem.ours()?;
-    let (start, mut calls) = (Instant::now(), 0_u32);
-    loop {
-        problem.ours()?;
-        calls += 1;
-        let elapsed = start.elapsed().as_secs_f64();
-        if elapsed >= SHORTEST_SAMPLE {
-            return Ok(elapsed / f64::from(calls));
-        }
-    }
+    let single = timed(|| problem.ours())?;
+    let calls = ((SHORTEST_SAMPLE / single).ceil() as usize).clamp(1, MAX_CALLS);
+    Ok(timed(|| problem.repeat(calls))? / calls as f64)
+}
+
+fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed().as_secs_f64())
 }

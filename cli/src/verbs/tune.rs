@@ -52,6 +52,9 @@ pub struct Args {
     /// Stop a candidate that takes longer than SECONDS to compile and run
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
+    /// Check each candidate with odd sizes and all transpositions before it is timed, and not only the fastest one
+    #[arg(long)]
+    paranoid: bool,
     /// Seed of the strategy and of the random operands
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -194,6 +197,7 @@ impl Session<'_> {
             seed: self.args.seed,
             budget: self.args.budget / count.max(1) as f64,
             journals: folder.join("journals").join(slug(&self.device, &self.args.routine)),
+            is_paranoid: self.args.paranoid,
             interrupted: io::temporary::finish_on_interrupt(),
         };
         let progress = Progress::new(self.args.budget.ceil() as usize);

@@ -100,3 +100,23 @@ fn preferred_entries_come_first_and_those_that_do_not_fit_are_refused() {
     assert!(products(&only, DType::F32, 4096).len() > 1);
     assert!(prefer("solve items=512 f16").unwrap_err().contains("`f16` is no parameter"));
 }
+
+/// With every limit halved again and again, a device still gets a kernel for products and for each step of a factorisation.
+#[test]
+fn a_device_with_halved_limits_gets_kernels_for_every_instruction() {
+    for kind in [DeviceKind::Gpu, DeviceKind::Other, DeviceKind::Cpu] {
+        let mut facts = device(kind, 256, 16);
+        for halvings in 0..=8 {
+            for (dialect, dtype) in [(Dialect::OpenClC, DType::F64), (Dialect::Wgsl, DType::F32)] {
+                let tuning = shipped(&facts, dialect);
+                let limits = format!("{kind:?}, limits halved {halvings} times, {dtype}");
+                for n in [1, 100, 4096] {
+                    assert!(tuning.products(dtype, [n; 2]).next().is_some(), "{limits}, order {n}");
+                }
+                assert!(tuning.groups(Family::Elements, dtype, 0).next().is_some(), "{limits}");
+            }
+            facts.limits.work_group = (facts.limits.work_group / 2).max(1);
+            facts.limits.local_memory /= 2;
+        }
+    }
+}

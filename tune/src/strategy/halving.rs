@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_faster_half_gets_twice_the_runs() {
-        let axis = Axis { name: "a", values: (0..100).collect(), structural: false };
+        let axis = Axis { name: "a".to_owned(), values: (0..100).collect(), structural: false };
         let space = Space::new(vec![axis], |_| Ok(()));
         let mut halving = Halving::new(&space, &[7], &mut fastrand::Rng::with_seed(1));
         let mut counts = [0; 5];

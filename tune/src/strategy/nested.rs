@@ -149,7 +149,7 @@ mod tests {
     use crate::{Axis, Space};
 
     fn space() -> Space {
-        let axis = |name, len, structural| Axis { name, values: (0..len).collect(), structural };
+        let axis = |name: &str, len, structural| Axis { name: name.to_owned(), values: (0..len).collect(), structural };
         Space::new(vec![axis("a", 40, false), axis("s", 3, true), axis("b", 2, false)], |_| Ok(()))
     }
 

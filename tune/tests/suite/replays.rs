@@ -70,7 +70,7 @@ fn improvements_take_time_and_reach_the_minimum() {
 
 #[test]
 fn the_clock_counts_setup_warm_up_and_runs() {
-    let axis = Axis { name: "a", values: vec![0, 1, 2, 3], structural: false };
+    let axis = Axis { name: "a".to_owned(), values: vec![0, 1, 2, 3], structural: false };
     let space = Space::new(vec![axis], |_| Ok(()));
     let mut recording = Recording::new(["a"]);
     recording.insert(vec![0], Row { setup_seconds: 8.0, result: Err("wrong result".to_owned()) });

@@ -183,6 +183,12 @@ impl Space {
         neighbours
     }
 
+    /// Returns the distance of two points: the sum, over all axes, of the number of values between the values of the points.
+    pub(crate) fn distance(&self, a: usize, b: usize) -> usize {
+        let at = |point: usize, axis: usize| self.ranks[point] / self.strides[axis] % self.axes[axis].values.len();
+        (0..self.axes.len()).map(|axis| at(a, axis).abs_diff(at(b, axis))).sum()
+    }
+
     /// Returns the values of `point` on the structural axes, or on the other axes if `structural` is false.
     pub(crate) fn part(&self, point: usize, structural: bool) -> Vec<usize> {
         let pairs = self.axes.iter().zip(self.point(point));

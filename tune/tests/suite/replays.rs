@@ -38,12 +38,12 @@ fn check_budgets(surface: Surface, budgets: &[(Method, f64)]) {
 
 #[test]
 fn a_fraction_of_a_sweep_finds_the_minimum_of_a_separable_surface() {
-    check_budgets(separable, &[(Method::Nested, 0.25), (Method::Descent, 0.01), (Method::Halving, 0.4)]);
+    check_budgets(separable, &[(Method::Nested, 0.03), (Method::Descent, 0.01), (Method::Halving, 0.03)]);
 }
 
 #[test]
 fn a_fraction_of_a_sweep_finds_the_minimum_of_a_rugged_surface() {
-    check_budgets(rugged, &[(Method::Nested, 0.4), (Method::Descent, 0.02), (Method::Halving, 0.45)]);
+    check_budgets(rugged, &[(Method::Nested, 0.03), (Method::Descent, 0.02), (Method::Halving, 0.03)]);
 }
 
 #[test]

@@ -56,3 +56,26 @@ pub fn draw(path: &Path, goal: &Goal, known: &[Known], flops: f64) -> Result<()>
     let text = heat_map(&title, (&axes[x.0].name, &labels(x)), (&axes[y.0].name, &labels(y)), &cells)?;
     atomic::write_text(path, &text)
 }
+
+#[cfg(test)]
+mod tests {
+    use lapidary::DeviceFacts;
+    use lapidary::kernels::Dialect;
+
+    use super::{Device, Goal, record};
+    use crate::tune::message::Call;
+
+    #[test]
+    fn a_recording_names_its_kernel_call_and_device() {
+        let mut facts = DeviceFacts::new("test:0");
+        facts.identity.model = "Model 1".to_owned();
+        facts.identity.driver = "driver 2".to_owned();
+        let device = Device { facts, dialect: Dialect::Wgsl };
+        let call = Call { routine: "gemm".to_owned(), is_f64: false, sizes: [8, 16, 32], transposed: [false; 2], seed: 1 };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.tsv");
+        record(&path, &Goal::new(call, "gemm_tile", &device).unwrap(), &device, &[]).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().next(), Some("# gemm_tile for gemm f32 m=8 n=16 k=32, Model 1, driver 2, wgsl"));
+    }
+}

@@ -301,27 +301,6 @@ impl Machine {
         self.runtimes().iter().for_each(|runtime| visit(runtime.device()));
     }
 
-    /// Makes the devices prefer the kernels that a text names over those of the database. The text has the format of the database
-    /// ([`kernels::database`](crate::kernels::database)), and replaces the text of an earlier call. With an empty text, the
-    /// database alone chooses the kernels. Devices whose kernels have no parameters, such as the CPU backend, ignore the text.
-    ///
-    /// # Errors
-    /// A line of the text names no kernel, a kernel exceeds a limit of a device, or the kernels of no device have parameters.
-    #[cfg(any(feature = "opencl", feature = "wgpu"))]
-    pub fn prefer_kernels(&self, entries: &str) -> Result<()> {
-        let mut preferred = None;
-        self.visit_devices(&mut |device| {
-            let of_device = device.prefer_kernels(entries);
-            preferred = match preferred.take() {
-                Some(Err(error)) => Some(Err(error)),
-                earlier => of_device.or(earlier),
-            };
-        });
-        let no_parameters =
-            || Error::new(ErrorKind::Unsupported, "prefer_kernels", "the kernels of these devices have no parameters");
-        preferred.unwrap_or_else(|| Err(no_parameters()))
-    }
-
     /// Returns the reasons why devices of the selection were not opened, and why entries of the user's tuned kernels were skipped. A
     /// selection without device numbers skips devices that do not open.
     #[must_use]
@@ -344,21 +323,6 @@ impl Machine {
             return unsafe { runtime.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Gemm(problem), &memory)
-    }
-
-    /// Computes the same product `times` times on resident matrices, and waits once, after the last product. Measurements of
-    /// kernels use this method, because the wait for a single product takes longer than a small product itself.
-    ///
-    /// # Errors
-    /// The shapes do not agree, a matrix lies in host memory, or a device failed.
-    pub fn repeat_gemm<T: Scalar>(&self, args: Gemm<'_, T>, times: usize) -> Result<()> {
-        let (problem, memory) = gemm::normalise(&args.check().map_err(Error::untouched)?);
-        let resident = self.resident_device("repeat_gemm", &memory)?;
-        let device = resident.ok_or_else(|| Error::invalid("repeat_gemm", "the matrices lie in host memory: upload them first"))?;
-        if problem.is_empty() || times == 0 {
-            return Ok(());
-        }
-        self.run_resident("repeat_gemm", &Problem::Gemm(problem), &memory, (device, times))
     }
 
     /// Solves a triangular system: `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A.

@@ -1,10 +1,14 @@
-//! The database of kernels that devices use: the user's tuned kernels before those that ship with Lapidary.
+//! The database of kernels that devices use, with the user's tuned kernels before those that ship with Lapidary, and methods of
+//! `Machine` that measure kernels.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use lapidary_core::algorithms::{Problem, gemm};
+use lapidary_core::{Error, ErrorKind as Kind, Gemm, Result, Scalar};
 use lapidary_kernels::Database;
 
+use crate::machine::Machine;
 use crate::settings::Settings;
 
 /// Reads the user's tuned kernels. Returns a database in which they precede the kernels that ship with Lapidary, and a note for
@@ -18,6 +22,42 @@ pub(crate) fn database(settings: &Settings) -> (Database, Vec<String>) {
         }
     }
     (tuned.then(Database::shipped()), notes)
+}
+
+impl Machine {
+    /// Makes the devices prefer the kernels that a text names over those of the database. The text has the format of the database
+    /// ([`kernels::database`](crate::kernels::database)), and replaces the text of an earlier call. With an empty text, the
+    /// database alone chooses the kernels. Devices whose kernels have no parameters, such as the CPU backend, ignore the text.
+    ///
+    /// # Errors
+    /// A line of the text names no kernel, a kernel exceeds a limit of a device, or the kernels of no device have parameters.
+    pub fn prefer_kernels(&self, entries: &str) -> Result<()> {
+        let mut preferred = None;
+        self.visit_devices(&mut |device| {
+            let of_device = device.prefer_kernels(entries);
+            preferred = match preferred.take() {
+                Some(Err(error)) => Some(Err(error)),
+                earlier => of_device.or(earlier),
+            };
+        });
+        let no_parameters = || Error::new(Kind::Unsupported, "prefer_kernels", "the kernels of these devices have no parameters");
+        preferred.unwrap_or_else(|| Err(no_parameters()))
+    }
+
+    /// Computes the same product `times` times on resident matrices, and waits once, after the last product. Measurements of
+    /// kernels use this method, because the wait for a single product takes longer than a small product itself.
+    ///
+    /// # Errors
+    /// The shapes do not agree, a matrix lies in host memory, or a device failed.
+    pub fn repeat_gemm<T: Scalar>(&self, args: Gemm<'_, T>, times: usize) -> Result<()> {
+        let (problem, memory) = gemm::normalise(&args.check().map_err(Error::untouched)?);
+        let resident = self.resident_device("repeat_gemm", &memory)?;
+        let device = resident.ok_or_else(|| Error::invalid("repeat_gemm", "the matrices lie in host memory: upload them first"))?;
+        if problem.is_empty() || times == 0 {
+            return Ok(());
+        }
+        self.run_resident("repeat_gemm", &Problem::Gemm(problem), &memory, (device, times))
+    }
 }
 
 /// Returns the text of the user's tuned kernels.

@@ -1,13 +1,15 @@
 //! Recordings: the times of the points of a space, as text.
 //!
-//! A recording is a table with tabs between the columns. The header names the axes, followed by `setup_seconds`, `run_seconds` and
+//! A recording is a table with tabs between the columns. A comment in the first line is the title of the recording: it names the
+//! kernel, the call and the device. The header names the axes, followed by `setup_seconds`, `run_seconds` and
 //! `failure`. A row has a time in `run_seconds` or a reason in `failure`; the other column is empty. Empty lines and lines that
 //! begin with `#` are comments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
+use crate::space::{Axis, Space};
 use crate::text::{one_line, parse_seconds};
 
 /// Names of the columns after the axes.
@@ -25,6 +27,7 @@ pub struct Row {
 /// The measured times of points, by the values of the points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
+    title: String,
     axes: Vec<String>,
     rows: BTreeMap<Vec<usize>, Row>,
 }
@@ -33,7 +36,32 @@ impl Recording {
     /// Makes a recording without points.
     #[must_use]
     pub fn new(axes: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Recording { axes: axes.into_iter().map(Into::into).collect(), rows: BTreeMap::new() }
+        Recording { title: String::new(), axes: axes.into_iter().map(Into::into).collect(), rows: BTreeMap::new() }
+    }
+
+    /// Sets the title, which is one line of text.
+    #[must_use]
+    pub fn titled(self, title: &str) -> Self {
+        Recording { title: one_line(title), ..self }
+    }
+
+    /// Returns the title. The title is empty if the recording has none.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Returns the space of the recorded points. An axis has the values that occur in the recording, and `is_structural` states for
+    /// the name of an axis whether the axis is structural. Returns `None` if `usize` cannot count the combinations of the values.
+    #[must_use]
+    pub fn space(&self, is_structural: impl Fn(&str) -> bool) -> Option<Space> {
+        let values = |axis: usize| self.rows.keys().map(|values| values[axis]).collect::<BTreeSet<usize>>();
+        let axis = |(at, name): (usize, &String)| Axis {
+            name: name.clone(),
+            values: values(at).into_iter().collect(),
+            structural: is_structural(name),
+        };
+        Space::of_points(self.axes.iter().enumerate().map(axis).collect(), self.rows.keys().map(Vec::as_slice))
     }
 
     /// Adds the times of a point. Later times of the same point replace earlier ones.
@@ -62,6 +90,9 @@ impl Recording {
 
 impl fmt::Display for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.title.is_empty() {
+            writeln!(f, "# {}", self.title)?;
+        }
         let header: Vec<&str> = self.axes.iter().map(String::as_str).chain(COLUMNS).collect();
         writeln!(f, "{}", header.join("\t"))?;
         for (values, Row { setup_seconds, result }) in &self.rows {
@@ -102,6 +133,9 @@ impl FromStr for Recording {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !is_comment(line));
         let (at, header) = lines.next().unwrap_or_default();
         let mut recording = parse_header(header).map_err(|reason| ParseError { line: at + 1, reason })?;
+        if let Some(title) = text.lines().next().and_then(|line| line.strip_prefix('#')) {
+            recording = recording.titled(title);
+        }
         for (at, line) in lines {
             recording.parse_row(line).map_err(|reason| ParseError { line: at + 1, reason })?;
         }
@@ -157,14 +191,25 @@ mod tests {
 
     #[test]
     fn a_recording_reads_as_a_table() {
-        let mut recording = Recording::new(["mwg", "nwg"]);
+        let mut recording = Recording::new(["mwg", "nwg"]).titled("gemm_tile\nfor gemm f64");
         recording.insert(vec![64, 8], Row { setup_seconds: 0.5, result: Ok(1.25e-3) });
         recording.insert(vec![8, 8], Row { setup_seconds: 2.0, result: Err("wrong\n\tresult".to_owned()) });
-        let text = "mwg\tnwg\tsetup_seconds\trun_seconds\tfailure\n8\t8\t2\t\twrong result\n64\t8\t0.5\t0.00125\t\n";
+        let text = "# gemm_tile for gemm f64\nmwg\tnwg\tsetup_seconds\trun_seconds\tfailure\n8\t8\t2\t\twrong result\n64\t8\t0.5\t0.00125\t\n";
         assert_eq!(recording.to_string(), text);
-        let read = parse(&format!("# a comment\n{text}\n")).unwrap();
+        let read = parse(&format!("{text}# a comment\n\n")).unwrap();
         assert_eq!(read.get(&[64, 8]), recording.get(&[64, 8]));
         assert_eq!(read.get(&[8, 8]).unwrap().result, Err("wrong result".to_owned()));
+        assert_eq!(read.title(), "gemm_tile for gemm f64");
+    }
+
+    #[test]
+    fn the_space_of_a_recording_has_the_recorded_points() {
+        let table = "mwg\tstages\tsetup_seconds\trun_seconds\tfailure\n64\t1\t1\t1\t\n8\t2\t1\t\tslow\n64\t2\t1\t1\t\n";
+        let recording = parse(table).unwrap();
+        let space = recording.space(|name| name == "stages").unwrap();
+        assert_eq!(space.points().collect::<Vec<_>>(), [[8, 2], [64, 1], [64, 2]]);
+        assert_eq!(space.axes().iter().map(|axis| axis.structural).collect::<Vec<_>>(), [false, true]);
+        assert_eq!((recording.title(), &space.axes()[0].values[..]), ("", &[8, 64][..]));
     }
 
     #[test]
@@ -193,8 +238,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn print_and_parse_are_inverse(rows in proptest::collection::btree_map(proptest::collection::vec(0_usize..99, 2), row(), 0..9)) {
-            let recording = Recording { axes: vec!["a".to_owned(), "b".to_owned()], rows };
+        fn print_and_parse_are_inverse(title in "([a-z=]{1,9}( [a-z,]{1,9}){0,3})?", rows in proptest::collection::btree_map(proptest::collection::vec(0_usize..99, 2), row(), 0..9)) {
+            let recording = Recording { title, axes: vec!["a".to_owned(), "b".to_owned()], rows };
             prop_assert_eq!(parse(&recording.to_string()), Ok(recording));
         }
     }

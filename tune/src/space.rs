@@ -1,12 +1,12 @@
 //! The parameters of a kernel, and the combinations of their values that the kernel accepts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A parameter of a kernel, and the values that a search may give to this parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// Name of the parameter.
-    pub name: &'static str,
+    pub name: String,
     /// Values of the parameter.
     pub values: Vec<usize>,
     /// Whether the parameter changes the structure of the kernel's text, such as the number of slices in local memory.
@@ -35,16 +35,10 @@ impl Space {
     ///
     /// The constructor sorts the values of each axis and removes repeated values. The last axis varies fastest.
     #[must_use]
-    pub fn new(mut axes: Vec<Axis>, mut check: impl FnMut(&[usize]) -> Result<(), String>) -> Self {
-        for axis in &mut axes {
-            axis.values.sort_unstable();
-            axis.values.dedup();
-        }
-        let total = axes.iter().map(|axis| axis.values.len()).product();
-        let strides = strides(&axes);
-        let mut space = Space { axes, strides, ranks: Vec::new(), values: Vec::new(), refused: Vec::new(), total };
+    pub fn new(axes: Vec<Axis>, mut check: impl FnMut(&[usize]) -> Result<(), String>) -> Self {
+        let mut space = Space::without_points(axes).expect("the combinations can be enumerated, and so they can be counted");
         let mut reasons = HashMap::new();
-        for rank in 0..total {
+        for rank in 0..space.total {
             let values = space.combination(rank);
             match check(&values) {
                 Ok(()) => space.keep(rank, &values),
@@ -52,6 +46,28 @@ impl Space {
             }
         }
         space
+    }
+
+    /// Makes a space of exactly these points. Points that have values outside `axes` are left out. Returns `None` if `usize` cannot
+    /// count the combinations of the values of the axes.
+    #[must_use]
+    pub fn of_points<'a>(axes: Vec<Axis>, points: impl IntoIterator<Item = &'a [usize]>) -> Option<Self> {
+        let mut space = Space::without_points(axes)?;
+        let ranked: BTreeMap<usize, &[usize]> =
+            points.into_iter().filter_map(|values| Some((space.rank(values)?, values))).collect();
+        ranked.into_iter().for_each(|(rank, values)| space.keep(rank, values));
+        Some(space)
+    }
+
+    /// Makes a space that has no points yet. Returns `None` if `usize` cannot count the combinations.
+    fn without_points(mut axes: Vec<Axis>) -> Option<Self> {
+        for axis in &mut axes {
+            axis.values.sort_unstable();
+            axis.values.dedup();
+        }
+        let total = axes.iter().try_fold(1_usize, |total, axis| total.checked_mul(axis.values.len()))?;
+        let strides = strides(&axes);
+        Some(Space { axes, strides, ranks: Vec::new(), values: Vec::new(), refused: Vec::new(), total })
     }
 
     fn keep(&mut self, rank: usize, values: &[usize]) {
@@ -123,6 +139,11 @@ impl Space {
     /// Returns the index of the point with the given values, or `None` if the space has no such point.
     #[must_use]
     pub fn find(&self, values: &[usize]) -> Option<usize> {
+        self.ranks.binary_search(&self.rank(values)?).ok()
+    }
+
+    /// Returns the number of combinations that precede the combination `values`. `None` if an axis lacks one of the values.
+    fn rank(&self, values: &[usize]) -> Option<usize> {
         if values.len() != self.axes.len() {
             return None;
         }
@@ -130,7 +151,7 @@ impl Space {
         for ((axis, stride), value) in self.axes.iter().zip(&self.strides).zip(values) {
             rank += stride * axis.values.binary_search(value).ok()?;
         }
-        self.ranks.binary_search(&rank).ok()
+        Some(rank)
     }
 
     /// Returns the points that differ from `point` at most in their value on the axis with index `axis`, including `point` itself,
@@ -162,6 +183,12 @@ impl Space {
         neighbours
     }
 
+    /// Returns the distance of two points: the sum, over all axes, of the number of values between the values of the points.
+    pub(crate) fn distance(&self, a: usize, b: usize) -> usize {
+        let at = |point: usize, axis: usize| self.ranks[point] / self.strides[axis] % self.axes[axis].values.len();
+        (0..self.axes.len()).map(|axis| at(a, axis).abs_diff(at(b, axis))).sum()
+    }
+
     /// Returns the values of `point` on the structural axes, or on the other axes if `structural` is false.
     pub(crate) fn part(&self, point: usize, structural: bool) -> Vec<usize> {
         let pairs = self.axes.iter().zip(self.point(point));
@@ -182,8 +209,8 @@ mod tests {
     use super::{Axis, Space};
     use proptest::prelude::*;
 
-    fn axis(name: &'static str, values: &[usize]) -> Axis {
-        Axis { name, values: values.to_vec(), structural: false }
+    fn axis(name: &str, values: &[usize]) -> Axis {
+        Axis { name: name.to_owned(), values: values.to_vec(), structural: false }
     }
 
     fn space(check: impl FnMut(&[usize]) -> Result<(), String>) -> Space {
@@ -212,6 +239,17 @@ mod tests {
         for absent in [&[2, 10][..], &[5, 10], &[1], &[1, 10, 1]] {
             assert_eq!(space.find(absent), None, "{absent:?}");
         }
+    }
+
+    #[test]
+    fn a_space_of_points_has_these_points() {
+        let axes = || vec![axis("a", &[3, 1]), axis("b", &[10, 20])];
+        let points: [&[usize]; 4] = [&[3, 10], &[1, 20], &[3, 10], &[2, 10]];
+        let space = Space::of_points(axes(), points).unwrap();
+        assert_eq!(space.points().collect::<Vec<_>>(), [[1, 20], [3, 10]]);
+        assert_eq!((space.find(&[3, 10]), space.find(&[1, 10]), space.total()), (Some(1), None, 4));
+        let two = axis("two", &[0, 1]);
+        assert!(Space::of_points(vec![two; 64], []).is_none());
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! Runs the chores of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
+//! Runs the chores of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`,
+//! `cargo xtask kernels`.
 
 mod bench;
 mod cross;
 mod debian13;
 mod drivers;
+mod kernels;
 mod packages;
 mod runner;
 mod sanitize;
@@ -23,7 +25,8 @@ cargo xtask test systems      types on other systems, the suite on 64-bit Arm (i
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
                               ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
-                              --dtype T, --routine LIST, --json FILE";
+                              --dtype T, --routine LIST, --json FILE
+cargo xtask kernels FILES...  merges tuned kernels of `lapidary tune --export` into kernels/database/";
 
 /// Result of a chore of `cargo xtask`. An error message tells the developer what to do.
 type Result<T, E = String> = std::result::Result<T, E>;
@@ -46,6 +49,7 @@ fn chore(args: &[&str]) -> Result<()> {
         ["test", steps @ ..] => test::run(&workspace()?, steps),
         ["tidy"] => tidy::run(&workspace()?),
         ["bench", rest @ ..] => bench::run(&workspace()?, rest),
+        ["kernels", files @ ..] => kernels::run(&workspace()?, files),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

@@ -1,4 +1,4 @@
-//! Draws speed against size as an SVG picture.
+//! Draws curves, such as speed against size, as an SVG picture.
 
 use std::path::Path;
 
@@ -8,15 +8,28 @@ use super::measure::Measured;
 use super::placement::Placement;
 use crate::failure::{Failure, Result};
 
-/// A curve of the plot: its name and its points (size, GFLOP/s).
+/// Texts of a plot, and how it shows its points.
+pub struct Style<'a> {
+    /// Title of the picture.
+    pub title: &'a str,
+    /// Name of the horizontal axis, which is logarithmic.
+    pub x: &'a str,
+    /// Name of the vertical axis.
+    pub y: &'a str,
+    /// Whether each point of a curve has a mark.
+    pub marks_points: bool,
+}
+
+/// A curve of the plot: its name and its points, such as (size, GFLOP/s).
 pub struct Curve {
     /// Name of the curve in the legend.
     pub name: String,
-    /// Points of the curve, sorted by size.
+    /// Points of the curve, sorted by their first coordinate, which is positive.
     pub points: Vec<(f64, f64)>,
 }
 
-const COLORS: [RGBColor; 3] = [RGBColor(0, 90, 160), RGBColor(200, 80, 0), RGBColor(60, 140, 60)];
+const COLORS: [RGBColor; 5] =
+    [RGBColor(0, 90, 160), RGBColor(200, 80, 0), RGBColor(60, 140, 60), RGBColor(140, 70, 160), RGBColor(120, 120, 120)];
 
 /// The curves of speed against the size n, which every routine has: one curve of Lapidary for each placement, then a curve of the
 /// peer library if there is a name `peer`.
@@ -36,13 +49,13 @@ pub fn curves(results: &[Measured], placements: &[Placement], peer: Option<&Path
 }
 
 /// Draws the curves. Returns the text of an SVG file.
-pub fn svg(title: &str, axis: &str, curves: &[Curve]) -> Result<String> {
+pub fn svg(style: &Style<'_>, curves: &[Curve]) -> Result<String> {
     let mut text = String::new();
-    draw(&mut text, title, axis, curves).map_err(|e| Failure::check(format!("cannot plot: {e}")))?;
+    draw(&mut text, style, curves).map_err(|e| Failure::check(format!("cannot plot: {e}")))?;
     Ok(text)
 }
 
-fn draw(text: &mut String, title: &str, axis: &str, curves: &[Curve]) -> Result<(), Box<dyn std::error::Error>> {
+fn draw(text: &mut String, style: &Style<'_>, curves: &[Curve]) -> Result<(), Box<dyn std::error::Error>> {
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let fastest = points().map(|(_, speed)| speed).fold(0.0, f64::max);
     let octaves = octaves(points().map(|(size, _)| size));
@@ -50,25 +63,21 @@ fn draw(text: &mut String, title: &str, axis: &str, curves: &[Curve]) -> Result<
     let root = SVGBackend::with_string(text, (800, 500)).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
-        .caption(title, ("sans-serif", 20))
+        .caption(style.title, ("sans-serif", 20))
         .margin(12)
         // The label of the last size is centred on the right edge of the axes.
         .margin_right(32)
         .x_label_area_size(44)
         .y_label_area_size(60)
         .build_cartesian_2d(sizes, 0.0..fastest * 1.08)?;
-    chart
-        .configure_mesh()
-        .x_desc(axis)
-        .y_desc("GFLOP/s (median)")
-        .x_label_formatter(&|size| format!("{size:.0}"))
-        .max_light_lines(0)
-        .draw()?;
+    chart.configure_mesh().x_desc(style.x).y_desc(style.y).x_label_formatter(&|size| size.to_string()).max_light_lines(0).draw()?;
     for (curve, color) in curves.iter().zip(COLORS.iter().cycle()) {
         let points = || curve.points.iter().copied();
         let line = chart.draw_series(LineSeries::new(points(), color.stroke_width(2)))?;
         line.label(&curve.name).legend(|(x, y)| Rectangle::new([(x, y - 4), (x + 16, y + 4)], color.filled()));
-        chart.draw_series(points().map(|point| Circle::new(point, 4, color.filled())))?;
+        if style.marks_points {
+            chart.draw_series(points().map(|point| Circle::new(point, 4, color.filled())))?;
+        }
     }
     chart.configure_series_labels().border_style(BLACK).background_style(WHITE).position(SeriesLabelPosition::LowerRight).draw()?;
     root.present()?;
@@ -99,11 +108,14 @@ mod tests {
     #[test]
     fn a_plot_names_its_curves_and_axes() {
         let curve = |name: &str| Curve { name: name.to_owned(), points: vec![(64.0, 1.0), (128.0, 2.0)] };
-        let text = svg("gemm f64", "n", &[curve("ours"), curve("peer")]).unwrap();
+        let style = Style { title: "gemm f64", x: "n", y: "GFLOP/s", marks_points: true };
+        let text = svg(&style, &[curve("ours"), curve("peer")]).unwrap();
         assert!(text.starts_with("<svg"));
         assert!(["gemm f64", "ours", "peer", "GFLOP/s"].iter().all(|word| text.contains(word)), "{text}");
         let labels = ["64", "128", "256"].map(|size| text.lines().any(|line| line.trim() == size));
         assert_eq!(labels, [true; 3], "{text}");
+        let plain = svg(&Style { marks_points: false, ..style }, &[curve("ours")]).unwrap();
+        assert_eq!([&text, &plain].map(|text| text.matches("<circle").count()), [4, 0]);
     }
 
     #[test]

@@ -36,7 +36,8 @@ impl Goal {
         let unknown = || Failure::usage(format!("no kernel is called `{kernel}`"));
         let axes = axes(kernel, call.dtype()).ok_or_else(unknown)?;
         let names: Vec<&str> = axes.iter().map(|axis| axis.name).collect();
-        let axes = axes.into_iter().map(|axis| Axis { name: axis.name, values: axis.values, structural: axis.is_structural });
+        let axes =
+            axes.into_iter().map(|axis| Axis { name: axis.name.to_owned(), values: axis.values, structural: axis.is_structural });
         let space = Space::new(axes.collect(), |values| {
             let values: Vec<(&str, usize)> = names.iter().copied().zip(values.iter().copied()).collect();
             check(Kernel::new(kernel, &values)?, call.dtype(), &device.facts, device.dialect)
@@ -46,7 +47,7 @@ impl Goal {
 
     /// Returns the kernel with the parameters of a point of the space.
     pub fn kernel_at(&self, point: usize) -> Kernel {
-        let names = self.space.axes().iter().map(|axis| axis.name);
+        let names = self.space.axes().iter().map(|axis| axis.name.as_str());
         let values: Vec<(&str, usize)> = names.zip(self.space.point(point).iter().copied()).collect();
         Kernel::new(self.kernel, &values).expect("the point has a value for each parameter")
     }
@@ -55,7 +56,7 @@ impl Goal {
     /// does not try.
     pub fn point_of(&self, kernel: Kernel) -> Option<usize> {
         let values = kernel.values();
-        let names = self.space.axes().iter().map(|axis| axis.name);
+        let names = self.space.axes().iter().map(|axis| axis.name.as_str());
         if !kernel.to_string().starts_with(&format!("{} ", self.kernel)) || !names.eq(values.iter().map(|(name, _)| *name)) {
             return None;
         }
@@ -74,7 +75,7 @@ impl Goal {
         Header {
             family: format!("{} {}", self.kernel, lapidary::kernels::GENERATOR),
             device: format!("{}, {}, {}", identity.model, identity.driver, device.dialect),
-            axes: self.space.axes().iter().map(|axis| axis.name.to_owned()).collect(),
+            axes: self.space.axes().iter().map(|axis| axis.name.clone()).collect(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lapidary_tune::{Known, Recording, Row};
 
-use super::goal::Goal;
+use super::goal::{Device, Goal};
 use crate::bench::heat_map::heat_map;
 use crate::failure::Result;
 use crate::io::atomic;
@@ -14,8 +14,9 @@ use crate::io::atomic;
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn record(path: &Path, goal: &Goal, known: &[Known]) -> Result<()> {
-    let mut recording = Recording::new(goal.space.axes().iter().map(|axis| axis.name));
+pub fn record(path: &Path, goal: &Goal, device: &Device, known: &[Known]) -> Result<()> {
+    let title = format!("{} for {}, {}", goal.kernel, goal.call.words()?, goal.header(device).device);
+    let mut recording = Recording::new(goal.space.axes().iter().map(|axis| axis.name.as_str())).titled(&title);
     for outcome in known {
         let row = match &outcome.result {
             Ok(timing) => Row { setup_seconds: timing.setup_seconds, result: Ok(timing.seconds) },
@@ -52,6 +53,29 @@ pub fn draw(path: &Path, goal: &Goal, known: &[Known], flops: f64) -> Result<()>
     let row = |&y_value: &usize| x.1.iter().map(|&x_value| fastest(x_value, y_value)).collect();
     let cells: Vec<Vec<Option<f64>>> = y.1.iter().map(row).collect();
     let title = format!("{} for {}", goal.kernel, goal.call.words()?);
-    let text = heat_map(&title, (axes[x.0].name, &labels(x)), (axes[y.0].name, &labels(y)), &cells)?;
+    let text = heat_map(&title, (&axes[x.0].name, &labels(x)), (&axes[y.0].name, &labels(y)), &cells)?;
     atomic::write_text(path, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary::DeviceFacts;
+    use lapidary::kernels::Dialect;
+
+    use super::{Device, Goal, record};
+    use crate::tune::message::Call;
+
+    #[test]
+    fn a_recording_names_its_kernel_call_and_device() {
+        let mut facts = DeviceFacts::new("test:0");
+        facts.identity.model = "Model 1".to_owned();
+        facts.identity.driver = "driver 2".to_owned();
+        let device = Device { facts, dialect: Dialect::Wgsl };
+        let call = Call { routine: "gemm".to_owned(), is_f64: false, sizes: [8, 16, 32], transposed: [false; 2], seed: 1 };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.tsv");
+        record(&path, &Goal::new(call, "gemm_tile", &device).unwrap(), &device, &[]).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().next(), Some("# gemm_tile for gemm f32 m=8 n=16 k=32, Model 1, driver 2, wgsl"));
+    }
 }

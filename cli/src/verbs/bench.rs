@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::bench::measure::Measured;
 use crate::bench::peer::Peer;
 use crate::bench::placement::Placement;
-use crate::bench::plot::{check_picture, curves, svg};
+use crate::bench::plot::{Style, check_picture, curves, svg};
 use crate::bench::table::{tsv, words};
 use crate::bench::timing::Timing;
 use crate::bench::{fit, startup, sweep};
@@ -187,7 +187,9 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, mut cases: Cases, outputs: 
     }
     if let Some(path) = &outputs.plot {
         let curves = curves(&results, &cases.placements, args.peer.as_deref());
-        atomic::write_text(path, &svg(&title(args, &cases.shapes[0]), "n", &curves)?)?;
+        let title = title(args, &cases.shapes[0]);
+        let style = Style { title: &title, x: "n", y: "GFLOP/s (median)", marks_points: true };
+        atomic::write_text(path, &svg(&style, &curves)?)?;
     }
     if let (Some(path), Some(last)) = (&outputs.trace, results.last()) {
         let name = format!("{} {}", title(args, &last.shape), words(&last.shape.sizes()));

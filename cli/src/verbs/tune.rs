@@ -1,11 +1,10 @@
 //! `lapidary tune`: searches for the fastest kernels of a device.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use clap::builder::ArgPredicate;
 use lapidary::core::Routine;
-use lapidary::kernels::database::Kernel;
 use lapidary::kernels::space::kernels_of;
 use lapidary::kernels::{Database, Dialect, Tuning};
 use lapidary::{DType, Machine, Settings};
@@ -15,15 +14,16 @@ use crate::bench::plot::check_picture;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::{DTypeFlag, DeviceOptions, parse_positive};
-use crate::progress::Progress;
 use crate::report::{note, out};
-use crate::tune::goal::{Device, Goal};
-use crate::tune::message::{Call, Job, Message};
+use crate::tune::goal::Device;
+use crate::tune::message::{Call, Message};
 use crate::tune::meter::Meter;
-use crate::tune::results::{Winner, save, slug};
-use crate::tune::search::{Candidate, Plan, Shown, outcomes};
-use crate::tune::{pictures, worker};
+use crate::tune::replay::Replay;
+use crate::tune::worker;
 use crate::worker::{Inbox, send};
+use session::Session;
+
+mod session;
 
 /// Options of `lapidary tune`.
 #[derive(clap::Args, Debug)]
@@ -43,8 +43,8 @@ pub struct Args {
     /// Search only the parameters of this kernel, such as gemm_tile
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
-    /// Time for all searches together, in seconds
-    #[arg(long, default_value_t = 300.0, value_name = "SECONDS")]
+    /// Time for all searches together, in seconds. With --replay: simulated time of each search [default: 60]
+    #[arg(long, default_value_t = 300.0, default_value_if("replay", ArgPredicate::IsPresent, "60"), value_name = "SECONDS")]
     budget: f64,
     /// How candidates are chosen: exhaustive, random, nested, descent or halving
     #[arg(long, default_value = "descent", value_name = "S")]
@@ -64,11 +64,21 @@ pub struct Args {
     /// Write the times of all candidates of the last search to FILE, to be replayed
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Draw the speeds of the candidates of the last search into FILE.svg
+    /// Draw the speeds of the candidates of the last search into FILE.svg. With --replay: the progress of the strategies
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// Open no device, and compare all strategies on the times in FILE.tsv, which --record has written
+    #[arg(
+        long,
+        value_name = "FILE.tsv",
+        conflicts_with_all = ["routine", "device", "memory_limit", "explain", "dtype", "n", "kernel", "strategy", "timeout", "db", "record"]
+    )]
+    replay: Option<PathBuf>,
+    /// Write the results of --replay to FILE as JSON; - is standard output
+    #[arg(long, value_name = "FILE", requires = "replay")]
+    json: Option<PathBuf>,
     /// Search nothing, and write all tuned kernels of the folder to FILE, to be shared; - is standard output
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "plot", "kernel"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "plot", "kernel", "replay"])]
     export: Option<PathBuf>,
     /// Run the candidates in this process, and report to the process that has started it
     #[arg(long, hide = true)]
@@ -86,12 +96,13 @@ Examples:
   lapidary tune gemm --device wgpu:0 --dtype f32 --n 1024 --budget 60 --plot gemm.svg
   lapidary tune gemm --device opencl:0 --kernel gemm_tile --strategy exhaustive --record tile.tsv
   lapidary tune --device opencl:0 --budget 0 --explain
+  lapidary tune --replay tile.tsv --plot strategies.svg
   lapidary tune --export tuned.txt";
 
 impl Args {
     /// Whether this command opens devices.
     pub fn opens_devices(&self) -> bool {
-        self.export.is_none()
+        self.export.is_none() && self.replay.is_none()
     }
 
     fn folder(&self) -> Result<PathBuf> {
@@ -122,14 +133,22 @@ pub fn run(args: &Args) -> Result<()> {
     if args.here {
         return work(args);
     }
-    args.export.iter().chain(&args.record).chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
+    args.export.iter().chain(&args.record).chain(&args.plot).chain(&args.json).try_for_each(|path| atomic::check_folder(path))?;
     args.plot.iter().try_for_each(|path| check_picture(path))?;
-    io::check_distinct(&[("--record", args.record.as_ref()), ("--plot", args.plot.as_ref())])?;
+    io::check_distinct(&[
+        ("--record", args.record.as_ref()),
+        ("--plot", args.plot.as_ref()),
+        ("--json", args.json.as_ref()),
+        ("--replay", args.replay.as_ref()),
+    ])?;
     if let Some(path) = &args.export {
         return export(&args.folder()?, path);
     }
     if !args.budget.is_finite() || args.budget < 0.0 {
         return Err(Failure::usage(format!("--budget {}: must be a number of seconds, at least 0", args.budget)));
+    }
+    if let Some(path) = &args.replay {
+        return Replay { seed: args.seed, budget_seconds: args.budget }.run(path, args.plot.as_deref(), args.json.as_deref());
     }
     let (device, database) = open(args)?;
     let dtypes: Vec<DType> = match args.dtype {
@@ -169,162 +188,6 @@ pub fn dialect(name: &str) -> Option<Dialect> {
         _ => None,
     }
 }
-
-/// One run of the command.
-struct Session<'a> {
-    args: &'a Args,
-    device: Device,
-    /// The kernels that the device uses before the run.
-    tuning: Tuning,
-    meter: Meter,
-}
-
-impl Session<'_> {
-    fn tune(mut self, dtypes: &[DType]) -> Result<()> {
-        let kernels = self.args.kernels()?;
-        let calls = self.calls(dtypes)?;
-        let searches: Vec<Vec<Goal>> = calls.iter().map(|call| self.goals(call, &kernels)).collect::<Result<_>>()?;
-        let count = searches.iter().flatten().count();
-        if self.args.device.explain {
-            searches.iter().flatten().for_each(|goal| note(&goal.explain()));
-        }
-        if self.args.budget == 0.0 {
-            return Ok(());
-        }
-        let folder = self.args.folder()?;
-        let plan = Plan {
-            method: self.args.strategy,
-            seed: self.args.seed,
-            budget: self.args.budget / count.max(1) as f64,
-            journals: folder.join("journals").join(slug(&self.device, &self.args.routine)),
-            is_paranoid: self.args.paranoid,
-            interrupted: io::temporary::finish_on_interrupt(),
-        };
-        let progress = Progress::new(self.args.budget.ceil() as usize);
-        progress.println(&format!("{} on {} ({})", self.args.routine, self.device.facts.name, self.device.facts.description));
-        for (number, goals) in searches.iter().enumerate() {
-            if !plan.interrupted.load(Ordering::Relaxed) {
-                let before = self.args.budget * number as f64 / searches.len() as f64;
-                self.tune_call(&plan, goals, &folder, (&progress, before))?;
-            }
-        }
-        drop(progress);
-        if plan.interrupted.load(Ordering::Relaxed) {
-            note("interrupted; the same command continues");
-        }
-        self.document(&plan, searches.iter().flatten().last())
-    }
-
-    /// Tunes one call and writes its fastest kernel, unless the kernel in use is as fast.
-    fn tune_call(&mut self, plan: &Plan<'_>, goals: &[Goal], folder: &Path, (progress, before): (&Progress, f64)) -> Result<()> {
-        let Some(goal) = goals.first() else { return Ok(()) };
-        let words = goal.call.words()?;
-        let flops = goal.call.shape()?.flops();
-        let used = self.used(&goal.call);
-        let mut candidates = Vec::new();
-        for (number, goal) in goals.iter().enumerate() {
-            progress.begin(&format!("{words}: {}, {} points", goal.kernel, goal.space.len()));
-            let shown = Shown { progress, before: before + plan.budget * number as f64, flops };
-            candidates.extend(plan.search(goal, &self.device, used.unwrap_or(Kernel::Stop(None)), &mut self.meter, &shown)?);
-        }
-        let shown = Shown { progress, before, flops };
-        candidates.extend(used.map(|kernel| Candidate { kernel, seconds: 0.0 }));
-        candidates.sort_by_key(|candidate| candidate.kernel.to_string());
-        candidates.dedup_by_key(|candidate| candidate.kernel);
-        let ranked = plan.compare(goal, candidates, &mut self.meter)?;
-        let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
-        let before = incumbent.map_or_else(|| "nothing".to_owned(), |candidate| shown.speed(candidate.seconds));
-        for best in &ranked {
-            if incumbent.is_some_and(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN) {
-                break;
-            }
-            if let Err(reason) = self.meter.check_edges(&goal.call, &format!("{} {}", best.kernel, goal.call.dtype()))? {
-                progress.note(&format!("note: {} is left out: {reason}", best.kernel));
-                continue;
-            }
-            let measurement = self.measurement(goal, best, flops);
-            let path = save(folder, &self.device, &Winner { call: goal.call.clone(), kernel: best.kernel, measurement })?;
-            progress.println(&format!(
-                "{words}: {} → {}  {}  ({})",
-                before,
-                shown.speed(best.seconds),
-                best.kernel,
-                path.display()
-            ));
-            return Ok(());
-        }
-        let kernel = incumbent.map_or_else(|| "no kernel runs".to_owned(), |candidate| candidate.kernel.to_string());
-        progress.println(&format!("{words}: {before}, the kernel in use is the fastest: {kernel}"));
-        Ok(())
-    }
-
-    /// The kernel that a call uses before it is tuned. `None` if the call uses several kernels.
-    fn used(&self, call: &Call) -> Option<Kernel> {
-        let [m, n, _] = call.sizes;
-        match call.routine.as_str() {
-            "gemm" => self.tuning.products(call.dtype(), [m, n]).next().map(Kernel::Product),
-            _ => None,
-        }
-    }
-
-    fn measurement(&self, goal: &Goal, best: &Candidate, flops: Option<f64>) -> String {
-        let [m, n, k] = goal.call.sizes;
-        let speed = flops.map_or_else(String::new, |flops| format!("gflops={:.1} ", flops / best.seconds / 1e9));
-        let driver = &self.device.facts.identity.driver;
-        format!("{speed}seconds={:.3e} m={m} n={n} k={k} kernels={} driver={driver}", best.seconds, lapidary::kernels::GENERATOR)
-    }
-
-    /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second.
-    fn calls(&mut self, dtypes: &[DType]) -> Result<Vec<Call>> {
-        let mut calls = Vec::new();
-        for &dtype in dtypes {
-            let orders = if self.args.n.is_empty() { self.orders(dtype)? } else { self.args.n.clone() };
-            calls.extend(orders.into_iter().map(|n| self.args.call(dtype, n)));
-        }
-        Ok(calls)
-    }
-
-    fn orders(&mut self, dtype: DType) -> Result<Vec<usize>> {
-        if self.args.budget == 0.0 {
-            return Ok(vec![ORDERS[ORDERS.len() - 1]]);
-        }
-        let call = self.args.call(dtype, PROBE);
-        let timed = self.meter.run(&Job { call, entries: String::new(), runs: 3 })?;
-        let timing = timed.map_err(|reason| Failure::check(format!("the kernel in use does not run: {reason}")))?;
-        let takes = |n: usize| timing.seconds * (n as f64 / PROBE as f64).powi(3);
-        let largest = ORDERS.into_iter().find(|&n| takes(n) <= LONGEST_SECONDS).unwrap_or(PROBE);
-        Ok(vec![largest, largest / 4, largest / 16])
-    }
-
-    fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
-        let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device));
-        let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
-        // kernels with barriers take minutes to compile for a CPU, and are slower there
-        let suits = |goal: &Goal| !self.device.facts.is_cpu() || goal.kernel == "gemm_panel" || self.args.kernel.is_some();
-        Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
-    }
-
-    /// Writes the recording and the picture of a search.
-    fn document(&self, plan: &Plan<'_>, goal: Option<&Goal>) -> Result<()> {
-        let Some(goal) = goal else { return Ok(()) };
-        let known = outcomes(&plan.journals, goal, &self.device)?;
-        self.args.record.iter().try_for_each(|path| pictures::record(path, goal, &known))?;
-        let Some(path) = &self.args.plot else { return Ok(()) };
-        match goal.call.shape()?.flops() {
-            Some(flops) => pictures::draw(path, goal, &known, flops),
-            None => Err(Failure::usage(format!("--plot draws GFLOP/s, and {} does none", self.args.routine))),
-        }
-    }
-}
-
-/// Orders of which the largest that is fast enough is tuned.
-const ORDERS: [usize; 4] = [4096, 2048, 1024, 512];
-/// Order of the product that shows how fast a device is.
-const PROBE: usize = 256;
-/// Longest time of a call that is tuned by default, in seconds.
-const LONGEST_SECONDS: f64 = 0.2;
-/// A kernel replaces the kernel in use if it is faster by this factor.
-const LEAST_GAIN: f64 = 1.02;
 
 /// Writes all tuned kernels of a folder to one file.
 fn export(folder: &Path, path: &Path) -> Result<()> {

@@ -13,6 +13,7 @@ mod peers;
 mod programs;
 mod quality;
 mod readme;
+mod replay;
 #[cfg(unix)]
 mod signals;
 mod solve;

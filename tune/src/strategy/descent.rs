@@ -6,14 +6,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Outcome, RUNS, Ranked, Request, Strategy, faster, shuffled};
+use super::{Outcome, RUNS, Ranked, Request, Strategy, faster, shuffled, take_sample};
 use crate::space::Space;
 
 /// Coordinate descent with random restarts.
 pub struct Descent<'a> {
     space: &'a Space,
-    /// Starting points of later descents.
-    starts: std::vec::IntoIter<usize>,
+    /// Points from which no descent has started, in a random order.
+    starts: Vec<usize>,
+    /// Whether the last descent started near the fastest point.
+    is_near: bool,
     outcomes: HashMap<usize, Outcome>,
     /// Points of the current line that have not been measured.
     queue: VecDeque<usize>,
@@ -31,8 +33,8 @@ struct Position {
 impl<'a> Descent<'a> {
     /// Starts with descents from the points of `first`. Later descents start from random points.
     pub fn new(space: &'a Space, first: &[usize], rng: &mut fastrand::Rng) -> Self {
-        let starts = shuffled(space, first, rng).into_iter();
-        Descent { space, starts, outcomes: HashMap::new(), queue: VecDeque::new(), position: None }
+        let starts = shuffled(space, first, rng);
+        Descent { space, starts, is_near: true, outcomes: HashMap::new(), queue: VecDeque::new(), position: None }
     }
 
     /// Queues the points for the next step. Returns false if the strategy has ended.
@@ -40,7 +42,7 @@ impl<'a> Descent<'a> {
         match self.position.take() {
             Some(position) => self.position = self.next_line(&position),
             None => {
-                let Some(point) = self.starts.find(|point| !self.outcomes.contains_key(point)) else { return false };
+                let Some(point) = self.next_start() else { return false };
                 self.position = Some(Position { point, axis: 0, axes_without_gain: 0 });
                 self.queue.push_back(point);
             }
@@ -50,6 +52,15 @@ impl<'a> Descent<'a> {
             self.queue.extend(self.line(point, axis).into_iter().filter(is_new));
         }
         true
+    }
+
+    /// Returns the starting point of the next descent. Returns `None` if every point has been measured.
+    fn next_start(&mut self) -> Option<usize> {
+        self.starts.retain(|point| !self.outcomes.contains_key(point));
+        self.is_near = !self.is_near;
+        let timed = self.outcomes.keys().filter_map(|&point| self.timed(point));
+        let fastest = timed.reduce(faster).filter(|_| self.is_near);
+        take_sample(self.space, fastest.as_slice(), &mut self.starts, [1, 1]).pop()
     }
 
     /// Moves to the fastest point of the measured line, and takes the next axis. Returns `None` if the descent has ended.

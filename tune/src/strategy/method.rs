@@ -56,7 +56,9 @@ impl Method {
                 "Moves along one axis at a time to the fastest point of a line until no axis improves, and then restarts from a \
                  random point."
             }
-            Method::Halving => "Probes random samples, and measures the faster half of each sample again with twice the runs.",
+            Method::Halving => {
+                "Probes samples near the fastest points, and measures the faster half of each sample again with twice the runs."
+            }
         }
     }
 

@@ -60,6 +60,19 @@ fn shuffled(space: &Space, first: &[usize], rng: &mut fastrand::Rng) -> Vec<usiz
     in_order(space, first, rest)
 }
 
+/// Takes a sample out of `rest`: `near` points that are the nearest to the leaders, each leader in turn, and then the first points of
+/// `rest`, up to `size` points in all. Without leaders, all points of the sample are the first ones of `rest`.
+fn take_sample(space: &Space, leaders: &[Ranked], rest: &mut Vec<usize>, [near, size]: [usize; 2]) -> Vec<usize> {
+    let mut sample = Vec::new();
+    for (_, leader) in leaders.iter().cycle().take(near) {
+        let nearest = (0..rest.len()).min_by_key(|&at| space.distance(*leader, rest[at]));
+        sample.extend(nearest.map(|at| rest.swap_remove(at)));
+    }
+    let others = (size - sample.len()).min(rest.len());
+    sample.extend(rest.drain(..others));
+    sample
+}
+
 /// A point and its measured time, for rankings.
 type Ranked = (f64, usize);
 

@@ -7,7 +7,7 @@ pub type Surface = fn(&[usize]) -> Option<f64>;
 
 /// Returns the parameters `mwg nwg kwg mr nr vwm stages layout`, where the last two are structural.
 pub fn space() -> Space {
-    let axis = |name, values: &[usize], structural| Axis { name, values: values.to_vec(), structural };
+    let axis = |name: &str, values: &[usize], structural| Axis { name: name.to_owned(), values: values.to_vec(), structural };
     let axes = vec![
         axis("mwg", &[16, 32, 64, 128], false),
         axis("nwg", &[16, 32, 64, 128], false),
@@ -27,7 +27,7 @@ pub fn space() -> Space {
 
 /// A small space without constraints.
 pub fn small_space() -> Space {
-    let axis = |name, len, structural| Axis { name, values: (1..=len).collect(), structural };
+    let axis = |name: &str, len, structural| Axis { name: name.to_owned(), values: (1..=len).collect(), structural };
     Space::new(vec![axis("a", 6, false), axis("s", 2, true), axis("b", 7, false)], |_| Ok(()))
 }
 
@@ -63,7 +63,7 @@ pub fn lowest(space: &Space, surface: Surface) -> f64 {
 
 /// Returns a recording of all points, each with a setup time of half a second.
 pub fn record(space: &Space, surface: Surface) -> Recording {
-    let mut recording = Recording::new(space.axes().iter().map(|axis| axis.name));
+    let mut recording = Recording::new(space.axes().iter().map(|axis| axis.name.as_str()));
     for values in space.points() {
         let result = surface(values).ok_or_else(|| "wrong result".to_owned());
         recording.insert(values.to_vec(), Row { setup_seconds: 0.5, result });

@@ -1,0 +1,183 @@
+//! The searches of one run of `lapidary tune`, and what the run writes.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use lapidary::DType;
+use lapidary::kernels::Tuning;
+use lapidary::kernels::database::Kernel;
+
+use super::Args;
+use crate::failure::{Failure, Result};
+use crate::io;
+use crate::progress::Progress;
+use crate::report::note;
+use crate::tune::goal::{Device, Goal};
+use crate::tune::message::{Call, Job};
+use crate::tune::meter::Meter;
+use crate::tune::pictures;
+use crate::tune::results::{Winner, save, slug};
+use crate::tune::search::{Candidate, Plan, Shown, outcomes};
+
+/// Orders of which the largest that is fast enough is tuned.
+const ORDERS: [usize; 4] = [4096, 2048, 1024, 512];
+/// Order of the product that shows how fast a device is.
+const PROBE: usize = 256;
+/// Longest time of a call that is tuned by default, in seconds.
+const LONGEST_SECONDS: f64 = 0.2;
+/// A kernel replaces the kernel in use if it is faster by this factor.
+const LEAST_GAIN: f64 = 1.02;
+
+/// One run of the command.
+pub struct Session<'a> {
+    /// Options of the command.
+    pub args: &'a Args,
+    /// The device whose kernels are tuned.
+    pub device: Device,
+    /// The kernels that the device uses before the run.
+    pub tuning: Tuning,
+    /// The meter that measures the candidates.
+    pub meter: Meter,
+}
+
+impl Session<'_> {
+    /// Tunes the kernels for each element type of `dtypes`.
+    ///
+    /// # Errors
+    /// A file cannot be read or written, or no candidate can be run.
+    pub fn tune(mut self, dtypes: &[DType]) -> Result<()> {
+        let kernels = self.args.kernels()?;
+        let calls = self.calls(dtypes)?;
+        let searches: Vec<Vec<Goal>> = calls.iter().map(|call| self.goals(call, &kernels)).collect::<Result<_>>()?;
+        let count = searches.iter().flatten().count();
+        if self.args.device.explain {
+            searches.iter().flatten().for_each(|goal| note(&goal.explain()));
+        }
+        if self.args.budget == 0.0 {
+            return Ok(());
+        }
+        let folder = self.args.folder()?;
+        let plan = Plan {
+            method: self.args.strategy,
+            seed: self.args.seed,
+            budget: self.args.budget / count.max(1) as f64,
+            journals: folder.join("journals").join(slug(&self.device, &self.args.routine)),
+            is_paranoid: self.args.paranoid,
+            interrupted: io::temporary::finish_on_interrupt(),
+        };
+        let progress = Progress::new(self.args.budget.ceil() as usize);
+        progress.println(&format!("{} on {} ({})", self.args.routine, self.device.facts.name, self.device.facts.description));
+        for (number, goals) in searches.iter().enumerate() {
+            if !plan.interrupted.load(Ordering::Relaxed) {
+                let before = self.args.budget * number as f64 / searches.len() as f64;
+                self.tune_call(&plan, goals, &folder, (&progress, before))?;
+            }
+        }
+        drop(progress);
+        if plan.interrupted.load(Ordering::Relaxed) {
+            note("interrupted; the same command continues");
+        }
+        self.document(&plan, searches.iter().flatten().last())
+    }
+
+    /// Tunes one call and writes its fastest kernel, unless the kernel in use is as fast.
+    fn tune_call(&mut self, plan: &Plan<'_>, goals: &[Goal], folder: &Path, (progress, before): (&Progress, f64)) -> Result<()> {
+        let Some(goal) = goals.first() else { return Ok(()) };
+        let words = goal.call.words()?;
+        let flops = goal.call.shape()?.flops();
+        let used = self.used(&goal.call);
+        let mut candidates = Vec::new();
+        for (number, goal) in goals.iter().enumerate() {
+            progress.begin(&format!("{words}: {}, {} points", goal.kernel, goal.space.len()));
+            let shown = Shown { progress, before: before + plan.budget * number as f64, flops };
+            candidates.extend(plan.search(goal, &self.device, used.unwrap_or(Kernel::Stop(None)), &mut self.meter, &shown)?);
+        }
+        let shown = Shown { progress, before, flops };
+        candidates.extend(used.map(|kernel| Candidate { kernel, seconds: 0.0 }));
+        candidates.sort_by_key(|candidate| candidate.kernel.to_string());
+        candidates.dedup_by_key(|candidate| candidate.kernel);
+        let ranked = plan.compare(goal, candidates, &mut self.meter)?;
+        let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
+        let before = incumbent.map_or_else(|| "nothing".to_owned(), |candidate| shown.speed(candidate.seconds));
+        for best in &ranked {
+            if incumbent.is_some_and(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN) {
+                break;
+            }
+            if let Err(reason) = self.meter.check_edges(&goal.call, &format!("{} {}", best.kernel, goal.call.dtype()))? {
+                progress.note(&format!("note: {} is left out: {reason}", best.kernel));
+                continue;
+            }
+            let measurement = self.measurement(goal, best, flops);
+            let path = save(folder, &self.device, &Winner { call: goal.call.clone(), kernel: best.kernel, measurement })?;
+            progress.println(&format!(
+                "{words}: {} → {}  {}  ({})",
+                before,
+                shown.speed(best.seconds),
+                best.kernel,
+                path.display()
+            ));
+            return Ok(());
+        }
+        let kernel = incumbent.map_or_else(|| "no kernel runs".to_owned(), |candidate| candidate.kernel.to_string());
+        progress.println(&format!("{words}: {before}, the kernel in use is the fastest: {kernel}"));
+        Ok(())
+    }
+
+    /// The kernel that a call uses before it is tuned. `None` if the call uses several kernels.
+    fn used(&self, call: &Call) -> Option<Kernel> {
+        let [m, n, _] = call.sizes;
+        match call.routine.as_str() {
+            "gemm" => self.tuning.products(call.dtype(), [m, n]).next().map(Kernel::Product),
+            _ => None,
+        }
+    }
+
+    fn measurement(&self, goal: &Goal, best: &Candidate, flops: Option<f64>) -> String {
+        let [m, n, k] = goal.call.sizes;
+        let speed = flops.map_or_else(String::new, |flops| format!("gflops={:.1} ", flops / best.seconds / 1e9));
+        let driver = &self.device.facts.identity.driver;
+        format!("{speed}seconds={:.3e} m={m} n={n} k={k} kernels={} driver={driver}", best.seconds, lapidary::kernels::GENERATOR)
+    }
+
+    /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second.
+    fn calls(&mut self, dtypes: &[DType]) -> Result<Vec<Call>> {
+        let mut calls = Vec::new();
+        for &dtype in dtypes {
+            let orders = if self.args.n.is_empty() { self.orders(dtype)? } else { self.args.n.clone() };
+            calls.extend(orders.into_iter().map(|n| self.args.call(dtype, n)));
+        }
+        Ok(calls)
+    }
+
+    fn orders(&mut self, dtype: DType) -> Result<Vec<usize>> {
+        if self.args.budget == 0.0 {
+            return Ok(vec![ORDERS[ORDERS.len() - 1]]);
+        }
+        let call = self.args.call(dtype, PROBE);
+        let timed = self.meter.run(&Job { call, entries: String::new(), runs: 3 })?;
+        let timing = timed.map_err(|reason| Failure::check(format!("the kernel in use does not run: {reason}")))?;
+        let takes = |n: usize| timing.seconds * (n as f64 / PROBE as f64).powi(3);
+        let largest = ORDERS.into_iter().find(|&n| takes(n) <= LONGEST_SECONDS).unwrap_or(PROBE);
+        Ok(vec![largest, largest / 4, largest / 16])
+    }
+
+    fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
+        let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device));
+        let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
+        // kernels with barriers take minutes to compile for a CPU, and are slower there
+        let suits = |goal: &Goal| !self.device.facts.is_cpu() || goal.kernel == "gemm_panel" || self.args.kernel.is_some();
+        Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
+    }
+
+    /// Writes the recording and the picture of a search.
+    fn document(&self, plan: &Plan<'_>, goal: Option<&Goal>) -> Result<()> {
+        let Some(goal) = goal else { return Ok(()) };
+        let known = outcomes(&plan.journals, goal, &self.device)?;
+        self.args.record.iter().try_for_each(|path| pictures::record(path, goal, &self.device, &known))?;
+        let Some(path) = &self.args.plot else { return Ok(()) };
+        match goal.call.shape()?.flops() {
+            Some(flops) => pictures::draw(path, goal, &known, flops),
+            None => Err(Failure::usage(format!("--plot draws GFLOP/s, and {} does none", self.args.routine))),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Lines of the database of kernels. `kernels/src/database.rs` describes the format.
+
+use crate::Result;
+
+/// A line of a file of the database, or of an exported file.
+#[derive(Debug, PartialEq)]
+pub enum Line<'a> {
+    /// An empty line or a comment.
+    Comment,
+    /// A line in brackets, which names devices. Holds the line without its comment.
+    Section(&'a str),
+    /// An entry.
+    Entry(Subject<'a>),
+}
+
+/// What an entry is about. An entry for a device replaces the entries of the device that have the same subject.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Subject<'a> {
+    /// Family of the kernel: `gemm` for all kernels for products, else the name of the kernel.
+    pub family: &'a str,
+    /// Language of the kernel. `None` if the entry applies to both languages.
+    pub language: Option<&'a str>,
+    /// Element type. `None` if the entry applies to all types.
+    pub dtype: Option<&'a str>,
+}
+
+impl Subject<'_> {
+    /// Name of the file of the database that holds the family. `None` if there is no such family.
+    pub fn file(&self) -> Option<&'static str> {
+        match self.family {
+            "gemm" => Some("gemm.txt"),
+            "strips" | "columns" | "panel" => Some("getrf.txt"),
+            "elements" | "exchange" | "solve" | "batched" => Some("groups.txt"),
+            _ => None,
+        }
+    }
+}
+
+/// Parses a line.
+///
+/// # Errors
+/// The line is neither empty nor a comment, a section or an entry.
+pub fn parse(line: &str) -> Result<Line<'_>> {
+    let words = line.split('#').next().unwrap_or_default().trim();
+    if words.is_empty() {
+        return Ok(Line::Comment);
+    }
+    if words.starts_with('[') {
+        return if words.ends_with(']') { Ok(Line::Section(words)) } else { Err(format!("`{words}` names no devices")) };
+    }
+    let subject = subject(words).map_err(|reason| format!("`{words}` is no entry: {reason}"))?;
+    Ok(Line::Entry(subject))
+}
+
+fn subject(text: &str) -> Result<Subject<'_>> {
+    let mut words = text.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let name = if name == "stop" { words.next().ok_or("it stops no family")? } else { name };
+    let family = if name.starts_with("gemm_") { "gemm" } else { name };
+    let mut subject = Subject { family, language: None, dtype: None };
+    if subject.file().is_none() {
+        return Err(format!("no kernel is called `{name}`"));
+    }
+    for word in words {
+        match word {
+            "opencl" | "wgsl" => subject.language = Some(word),
+            "f32" | "f64" => subject.dtype = Some(word),
+            _ if is_restriction_or_value(word) => {}
+            _ => return Err(format!("`{word}` is no parameter")),
+        }
+    }
+    Ok(subject)
+}
+
+/// Whether a word is a condition, such as `groups>=96`, or the value of a parameter, such as `mwg=64`.
+fn is_restriction_or_value(word: &str) -> bool {
+    let is_number = |digits: &str| digits.parse::<usize>().is_ok();
+    match (word.split_once(">="), word.split_once('=')) {
+        (Some(("groups", least)), _) => least == "units" || is_number(least),
+        (Some(("rows", least)), _) => is_number(least),
+        (Some(_), _) | (None, None) => false,
+        (None, Some((name, value))) => !name.is_empty() && is_number(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, Subject, parse};
+
+    #[test]
+    fn lines_are_told_apart() {
+        assert_eq!([parse(""), parse("  # mwg=8")], [Ok(Line::Comment), Ok(Line::Comment)]);
+        assert_eq!(parse("[device A, B]  # fast"), Ok(Line::Section("[device A, B]")));
+        let entry = |family, language, dtype| Ok(Line::Entry(Subject { family, language, dtype }));
+        assert_eq!(parse("gemm_tile f64 opencl groups>=units mwg=8 # m=1"), entry("gemm", Some("opencl"), Some("f64")));
+        assert_eq!(parse("columns wgsl rows>=256 items=8"), entry("columns", Some("wgsl"), None));
+        assert_eq!([parse("stop gemm"), parse("stop strips")], [entry("gemm", None, None), entry("strips", None, None)]);
+    }
+
+    #[test]
+    fn what_is_no_entry_is_refused() {
+        for (line, reason) in [
+            ("[device A", "names no devices"),
+            ("gemm mwg=8 8", "`8` is no parameter"),
+            ("solve items=many", "`items=many`"),
+            ("solve =4", "`=4`"),
+            ("columns rows>=units items=4", "`rows>=units`"),
+            ("gemm_tile tiles>=4 mwg=8", "`tiles>=4`"),
+            ("stop", "stops no family"),
+            ("hello world", "no kernel is called `hello`"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.contains(reason), "{line}: {error}");
+        }
+    }
+}

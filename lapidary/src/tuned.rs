@@ -20,11 +20,12 @@ pub(crate) fn database(settings: &Settings) -> (Database, Vec<String>) {
     (tuned.then(Database::shipped()), notes)
 }
 
-/// Returns the text of the user's tuned kernels.
+/// Returns the text of the user's tuned kernels. Each file begins with a line for all devices, because a line that names the devices
+/// of one file must not apply to the next file.
 pub(crate) fn text(settings: &Settings) -> std::io::Result<String> {
     let paths = settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut Vec::new()));
     let texts = paths.iter().map(std::fs::read_to_string).collect::<std::io::Result<Vec<String>>>()?;
-    Ok(texts.join("\n"))
+    Ok(texts.iter().map(|text| format!("[any]\n{text}\n")).collect())
 }
 
 /// Returns the text files of a folder in the order of their names. There need not be a folder.

@@ -31,7 +31,11 @@ impl Meter {
     pub fn measure(&mut self, journal: &mut Journal, values: &[usize], job: &Job) -> Result<Outcome> {
         let unwritten = |error| Failure::check(format!("the journal cannot be written: {error}; the outcomes before are kept"));
         journal.begin(values).map_err(unwritten)?;
-        match self.run(job)? {
+        let measured = self.run(job).inspect_err(|_| {
+            // the candidate is not to blame for a failure that ends the run, and the failure is reported, not that of the journal
+            let _ = journal.cancel(values);
+        });
+        match measured? {
             Ok(timing) => {
                 journal.end(values, timing).map_err(unwritten)?;
                 Ok(Outcome::Seconds(timing.seconds))
@@ -99,5 +103,19 @@ pub fn median(mut seconds: Vec<f64>) -> f64 {
     match seconds.len() {
         0 => 0.0,
         n => f64::midpoint(seconds[(n - 1) / 2], seconds[n / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_the_middle_time_or_the_mean_of_two() {
+        for (times, middle) in
+            [(&[][..], 0.0), (&[3.0], 3.0), (&[9.0, 1.0], 5.0), (&[7.0, 1.0, 2.0], 2.0), (&[8.0, 1.0, 2.0, 4.0], 3.0)]
+        {
+            assert_eq!(median(times.to_vec()).to_bits(), f64::to_bits(middle), "{times:?}");
+        }
     }
 }

@@ -1,11 +1,8 @@
 //! `lapidary tune`: searches for the fastest kernels of a device.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use lapidary::core::Routine;
-use lapidary::kernels::database::Kernel;
 use lapidary::kernels::space::kernels_of;
 use lapidary::kernels::{Database, Dialect, Tuning};
 use lapidary::{DType, Machine, Settings};
@@ -15,19 +12,19 @@ use crate::bench::plot::check_picture;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::{DTypeFlag, DeviceOptions, parse_positive};
-use crate::progress::Progress;
 use crate::report::{note, out};
-use crate::tune::goal::{Device, Goal};
-use crate::tune::message::{Call, Job, Message};
-use crate::tune::meter::Meter;
-use crate::tune::results::{Winner, save, slug};
-use crate::tune::search::{Candidate, Plan, Shown, outcomes};
-use crate::tune::{pictures, worker};
+use crate::tune::goal::Device;
+use crate::tune::message::{Call, Message};
+use crate::tune::worker;
 use crate::worker::{Inbox, send};
+
+mod session;
+
+use session::Session;
 
 /// Options of `lapidary tune`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     /// Routine whose kernels are tuned: gemm, trsm, getrf or laswp
     #[arg(default_value = "gemm", value_parser = ["gemm", "trsm", "getrf", "laswp"])]
@@ -93,7 +90,12 @@ impl Args {
 
     fn folder(&self) -> Result<PathBuf> {
         let settings = Settings { kernels_dir: self.db.clone().or(Settings::from_env()?.kernels_dir), ..Settings::default() };
-        settings.kernels_folder().ok_or_else(|| Failure::usage("there is no folder for tuned kernels: name one with --db"))
+        let folder = settings.kernels_folder();
+        let folder = folder.ok_or_else(|| Failure::usage("there is no folder for tuned kernels: name one with --db"))?;
+        match folder.exists() && !folder.is_dir() {
+            true => Err(Failure::file(&folder, "is not a folder")),
+            false => Ok(folder),
+        }
     }
 
     fn call(&self, dtype: DType, n: usize) -> Call {
@@ -128,6 +130,14 @@ pub fn run(args: &Args) -> Result<()> {
     if !args.budget.is_finite() || args.budget < 0.0 {
         return Err(Failure::usage(format!("--budget {}: must be a number of seconds, at least 0", args.budget)));
     }
+    if args.budget == 0.0 && (args.record.is_some() || args.plot.is_some()) {
+        return Err(Failure::usage("--budget 0 measures nothing: there are no times for --record and --plot"));
+    }
+    if args.plot.is_some() && args.call(DType::F64, 1).shape()?.flops().is_none() {
+        return Err(Failure::usage(format!("--plot draws GFLOP/s, and {} does no floating-point operations", args.routine)));
+    }
+    // Drivers with LLVM end the process at an interrupt, unless the process handles interrupts before it loads them.
+    let interrupted = io::temporary::finish_on_interrupt();
     let (device, database) = open(args)?;
     let dtypes: Vec<DType> = match args.dtype {
         Some(flag) => vec![flag.into()],
@@ -137,7 +147,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(Failure::usage(format!("{} does not compute in {lacking}", device.facts.name)));
     }
     let tuning = Tuning::lookup(&database, &device.facts, device.dialect);
-    Session { args, device, tuning, meter: Meter::new(Duration::from_secs(args.timeout)) }.tune(&dtypes)
+    Session::new(args, device, tuning, interrupted).tune(&dtypes)
 }
 
 /// Opens the device, to learn its facts and the kernels that it uses now.
@@ -148,8 +158,8 @@ fn open(args: &Args) -> Result<(Device, Database)> {
         Failure::usage("the kernels of the CPU backend have no parameters: name an OpenCL or wgpu device with --device")
     })?;
     if let Some((other, _)) = tunable.next() {
-        let names = format!("{} and {}", first.0.name, other.name);
-        return Err(Failure::usage(format!("one device is tuned at a time: name {names} alone with --device")));
+        let names = format!("{} or {}", first.0.name, other.name);
+        return Err(Failure::usage(format!("one device is tuned at a time: name {names} with --device")));
     }
     let device = Device { facts: first.0.clone(), dialect: first.1 };
     let settings = Settings { kernels_dir: Some(args.folder()?), ..args.device.settings()? };
@@ -166,161 +176,6 @@ pub fn dialect(name: &str) -> Option<Dialect> {
         _ => None,
     }
 }
-
-/// One run of the command.
-struct Session<'a> {
-    args: &'a Args,
-    device: Device,
-    /// The kernels that the device uses before the run.
-    tuning: Tuning,
-    meter: Meter,
-}
-
-impl Session<'_> {
-    fn tune(mut self, dtypes: &[DType]) -> Result<()> {
-        let kernels = self.args.kernels()?;
-        let calls = self.calls(dtypes)?;
-        let searches: Vec<Vec<Goal>> = calls.iter().map(|call| self.goals(call, &kernels)).collect::<Result<_>>()?;
-        let count = searches.iter().flatten().count();
-        if self.args.device.explain {
-            searches.iter().flatten().for_each(|goal| note(&goal.explain()));
-        }
-        if self.args.budget == 0.0 {
-            return Ok(());
-        }
-        let folder = self.args.folder()?;
-        let plan = Plan {
-            method: self.args.strategy,
-            seed: self.args.seed,
-            budget: self.args.budget / count.max(1) as f64,
-            journals: folder.join("journals").join(slug(&self.device, &self.args.routine)),
-            interrupted: io::temporary::finish_on_interrupt(),
-        };
-        let progress = Progress::new(self.args.budget.ceil() as usize);
-        progress.println(&format!("{} on {} ({})", self.args.routine, self.device.facts.name, self.device.facts.description));
-        for (number, goals) in searches.iter().enumerate() {
-            if !plan.interrupted.load(Ordering::Relaxed) {
-                let before = self.args.budget * number as f64 / searches.len() as f64;
-                self.tune_call(&plan, goals, &folder, (&progress, before))?;
-            }
-        }
-        drop(progress);
-        if plan.interrupted.load(Ordering::Relaxed) {
-            note("interrupted; the same command continues");
-        }
-        self.document(&plan, searches.iter().flatten().last())
-    }
-
-    /// Tunes one call and writes its fastest kernel, unless the kernel in use is as fast.
-    fn tune_call(&mut self, plan: &Plan<'_>, goals: &[Goal], folder: &Path, (progress, before): (&Progress, f64)) -> Result<()> {
-        let Some(goal) = goals.first() else { return Ok(()) };
-        let words = goal.call.words()?;
-        let flops = goal.call.shape()?.flops();
-        let used = self.used(&goal.call);
-        let mut candidates = Vec::new();
-        for (number, goal) in goals.iter().enumerate() {
-            progress.begin(&format!("{words}: {}, {} points", goal.kernel, goal.space.len()));
-            let shown = Shown { progress, before: before + plan.budget * number as f64, flops };
-            candidates.extend(plan.search(goal, &self.device, used.unwrap_or(Kernel::Stop(None)), &mut self.meter, &shown)?);
-        }
-        let shown = Shown { progress, before, flops };
-        candidates.extend(used.map(|kernel| Candidate { kernel, seconds: 0.0 }));
-        candidates.sort_by_key(|candidate| candidate.kernel.to_string());
-        candidates.dedup_by_key(|candidate| candidate.kernel);
-        let ranked = plan.compare(goal, candidates, &mut self.meter)?;
-        let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
-        let before = incumbent.map_or_else(|| "nothing".to_owned(), |candidate| shown.speed(candidate.seconds));
-        for best in &ranked {
-            if incumbent.is_some_and(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN) {
-                break;
-            }
-            if let Err(reason) = self.meter.check_edges(&goal.call, &best.kernel.to_string())? {
-                progress.note(&format!("note: {} is left out: {reason}", best.kernel));
-                continue;
-            }
-            let measurement = self.measurement(goal, best, flops);
-            let path = save(folder, &self.device, &Winner { call: goal.call.clone(), kernel: best.kernel, measurement })?;
-            progress.println(&format!(
-                "{words}: {} → {}  {}  ({})",
-                before,
-                shown.speed(best.seconds),
-                best.kernel,
-                path.display()
-            ));
-            return Ok(());
-        }
-        let kernel = incumbent.map_or_else(|| "no kernel runs".to_owned(), |candidate| candidate.kernel.to_string());
-        progress.println(&format!("{words}: {before}, the kernel in use is the fastest: {kernel}"));
-        Ok(())
-    }
-
-    /// The kernel that a call uses before it is tuned. `None` if the call uses several kernels.
-    fn used(&self, call: &Call) -> Option<Kernel> {
-        let [m, n, _] = call.sizes;
-        match call.routine.as_str() {
-            "gemm" => self.tuning.products(call.dtype(), [m, n]).next().map(Kernel::Product),
-            _ => None,
-        }
-    }
-
-    fn measurement(&self, goal: &Goal, best: &Candidate, flops: Option<f64>) -> String {
-        let [m, n, k] = goal.call.sizes;
-        let speed = flops.map_or_else(String::new, |flops| format!("gflops={:.1} ", flops / best.seconds / 1e9));
-        let driver = &self.device.facts.identity.driver;
-        format!("{speed}seconds={:.3e} m={m} n={n} k={k} kernels={} driver={driver}", best.seconds, lapidary::kernels::GENERATOR)
-    }
-
-    /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second.
-    fn calls(&mut self, dtypes: &[DType]) -> Result<Vec<Call>> {
-        let mut calls = Vec::new();
-        for &dtype in dtypes {
-            let orders = if self.args.n.is_empty() { self.orders(dtype)? } else { self.args.n.clone() };
-            calls.extend(orders.into_iter().map(|n| self.args.call(dtype, n)));
-        }
-        Ok(calls)
-    }
-
-    fn orders(&mut self, dtype: DType) -> Result<Vec<usize>> {
-        if self.args.budget == 0.0 {
-            return Ok(vec![ORDERS[ORDERS.len() - 1]]);
-        }
-        let call = self.args.call(dtype, PROBE);
-        let timed = self.meter.run(&Job { call, entries: String::new(), runs: 3 })?;
-        let timing = timed.map_err(|reason| Failure::check(format!("the kernel in use does not run: {reason}")))?;
-        let takes = |n: usize| timing.seconds * (n as f64 / PROBE as f64).powi(3);
-        let largest = ORDERS.into_iter().find(|&n| takes(n) <= LONGEST_SECONDS).unwrap_or(PROBE);
-        Ok(vec![largest, largest / 4, largest / 16])
-    }
-
-    fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
-        let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device));
-        let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
-        // kernels with barriers take minutes to compile for a CPU, and are slower there
-        let suits = |goal: &Goal| !self.device.facts.is_cpu() || goal.kernel == "gemm_panel" || self.args.kernel.is_some();
-        Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
-    }
-
-    /// Writes the recording and the picture of a search.
-    fn document(&self, plan: &Plan<'_>, goal: Option<&Goal>) -> Result<()> {
-        let Some(goal) = goal else { return Ok(()) };
-        let known = outcomes(&plan.journals, goal, &self.device)?;
-        self.args.record.iter().try_for_each(|path| pictures::record(path, goal, &known))?;
-        let Some(path) = &self.args.plot else { return Ok(()) };
-        match goal.call.shape()?.flops() {
-            Some(flops) => pictures::draw(path, goal, &known, flops),
-            None => Err(Failure::usage(format!("--plot draws GFLOP/s, and {} does none", self.args.routine))),
-        }
-    }
-}
-
-/// Orders of which the largest that is fast enough is tuned.
-const ORDERS: [usize; 4] = [4096, 2048, 1024, 512];
-/// Order of the product that shows how fast a device is.
-const PROBE: usize = 256;
-/// Longest time of a call that is tuned by default, in seconds.
-const LONGEST_SECONDS: f64 = 0.2;
-/// A kernel replaces the kernel in use if it is faster by this factor.
-const LEAST_GAIN: f64 = 1.02;
 
 /// Writes all tuned kernels of a folder to one file.
 fn export(folder: &Path, path: &Path) -> Result<()> {

@@ -8,6 +8,7 @@ mod conformance;
 mod drivers;
 mod fatal;
 mod good_input;
+mod kernel;
 mod outputs;
 mod peers;
 mod programs;
@@ -18,4 +19,7 @@ mod signals;
 mod solve;
 mod support;
 mod sweeps;
+mod tune;
+#[cfg(unix)]
+mod tune_signals;
 mod verbs;

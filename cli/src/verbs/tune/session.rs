@@ -1,0 +1,184 @@
+//! One run of `lapidary tune`: the searches of all calls, one after the other.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lapidary::DType;
+use lapidary::kernels::Tuning;
+use lapidary::kernels::database::Kernel;
+
+use super::Args;
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::report::note;
+use crate::tune::goal::{Device, Goal, preferred};
+use crate::tune::message::{Call, Job};
+use crate::tune::meter::Meter;
+use crate::tune::pictures;
+use crate::tune::results::{Winner, readable, save, slug};
+use crate::tune::search::{Candidate, Plan, Shown, outcomes};
+
+/// One run of the command.
+pub(super) struct Session<'a> {
+    args: &'a Args,
+    device: Device,
+    /// The kernels that the device uses before the run.
+    tuning: Tuning,
+    /// Whether the user has interrupted the program.
+    interrupted: &'static AtomicBool,
+    meter: Meter,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(args: &'a Args, device: Device, tuning: Tuning, interrupted: &'static AtomicBool) -> Self {
+        Session { args, device, tuning, interrupted, meter: Meter::new(Duration::from_secs(args.timeout)) }
+    }
+
+    /// Tunes all calls whose elements have one of the types `dtypes`.
+    pub(super) fn tune(mut self, dtypes: &[DType]) -> Result<()> {
+        let kernels = self.args.kernels()?;
+        let calls = self.calls(dtypes)?;
+        let searches: Vec<Vec<Goal>> = calls.iter().map(|call| self.goals(call, &kernels)).collect::<Result<_>>()?;
+        let count = searches.iter().flatten().count();
+        if count == 0 {
+            let reason = "no kernels that are worth trying; --kernel NAME searches a kernel anyway";
+            return Err(Failure::usage(format!("{} has for {} {reason}", self.device.facts.name, self.args.routine)));
+        }
+        if self.args.device.explain {
+            searches.iter().flatten().for_each(|goal| note(&goal.explain()));
+        }
+        if self.args.budget == 0.0 {
+            return Ok(());
+        }
+        let folder = self.args.folder()?;
+        // a damaged file of results is reported before the searches, and not after them
+        searches.iter().flatten().try_for_each(|goal| readable(&folder, &self.device, goal.kernel_at(0).family()))?;
+        let plan = Plan {
+            method: self.args.strategy,
+            seed: self.args.seed,
+            budget: self.args.budget / count as f64,
+            journals: folder.join("journals").join(slug(&self.device, &self.args.routine)),
+            interrupted: self.interrupted,
+        };
+        let progress = Progress::new(self.args.budget.ceil() as usize);
+        progress.println(&format!("{} on {} ({})", self.args.routine, self.device.facts.name, self.device.facts.description));
+        for (number, goals) in searches.iter().enumerate() {
+            if !plan.interrupted.load(Ordering::Relaxed) {
+                let before = self.args.budget * number as f64 / searches.len() as f64;
+                self.tune_call(&plan, goals, &folder, (&progress, before))?;
+            }
+        }
+        drop(progress);
+        if plan.interrupted.load(Ordering::Relaxed) {
+            note("interrupted; the same command continues");
+        }
+        self.document(&plan, searches.iter().flatten().last())
+    }
+
+    /// Tunes one call and writes its fastest kernel, unless the kernel in use is as fast.
+    fn tune_call(&mut self, plan: &Plan<'_>, goals: &[Goal], folder: &Path, (progress, before): (&Progress, f64)) -> Result<()> {
+        let Some(goal) = goals.first() else { return Ok(()) };
+        let words = goal.call.words()?;
+        let flops = goal.call.shape()?.flops();
+        let used = self.used(&goal.call);
+        let mut candidates = Vec::new();
+        for (number, goal) in goals.iter().enumerate() {
+            progress.begin(&format!("{words}: {}, {} points", goal.kernel, goal.space.len()));
+            let shown = Shown { progress, before: before + plan.budget * number as f64, flops };
+            candidates.extend(plan.search(goal, &self.device, used.unwrap_or(Kernel::Stop(None)), &mut self.meter, &shown)?);
+        }
+        let shown = Shown { progress, before, flops };
+        candidates.extend(used.map(|kernel| Candidate { kernel, seconds: 0.0 }));
+        candidates.sort_by_key(|candidate| candidate.kernel.to_string());
+        candidates.dedup_by_key(|candidate| candidate.kernel);
+        let ranked = plan.compare(goal, candidates, &mut self.meter)?;
+        let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
+        let before = incumbent.map_or_else(String::new, |candidate| format!("{} → ", shown.speed(candidate.seconds)));
+        for best in &ranked {
+            if incumbent.is_some_and(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN) {
+                break;
+            }
+            if let Err(reason) = self.meter.check_edges(&goal.call, &preferred(best.kernel, goal.call.dtype()))? {
+                progress.note(&format!("note: {} is left out: {reason}", best.kernel));
+                continue;
+            }
+            let measurement = self.measurement(goal, best, flops);
+            let path = save(folder, &self.device, &Winner { call: goal.call.clone(), kernel: best.kernel, measurement })?;
+            let (speed, path) = (shown.speed(best.seconds), path.display());
+            progress.println(&format!("{words}: {before}{speed}  {}  ({path})", best.kernel));
+            return Ok(());
+        }
+        progress.println(&match incumbent {
+            Some(Candidate { kernel, seconds }) => {
+                format!("{words}: {}, the kernel in use is the fastest: {kernel}", shown.speed(*seconds))
+            }
+            None => format!("{words}: no candidate has computed a right result"),
+        });
+        Ok(())
+    }
+
+    /// The kernel that a call uses before it is tuned. `None` if the call uses several kernels.
+    fn used(&self, call: &Call) -> Option<Kernel> {
+        let [m, n, _] = call.sizes;
+        match call.routine.as_str() {
+            "gemm" => self.tuning.products(call.dtype(), [m, n]).next().map(Kernel::Product),
+            _ => None,
+        }
+    }
+
+    fn measurement(&self, goal: &Goal, best: &Candidate, flops: Option<f64>) -> String {
+        let [m, n, k] = goal.call.sizes;
+        let speed = flops.map_or_else(String::new, |flops| format!("gflops={:.1} ", flops / best.seconds / 1e9));
+        let driver = &self.device.facts.identity.driver;
+        format!("{speed}seconds={:.3e} m={m} n={n} k={k} kernels={} driver={driver}", best.seconds, lapidary::kernels::GENERATOR)
+    }
+
+    /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second.
+    fn calls(&mut self, dtypes: &[DType]) -> Result<Vec<Call>> {
+        let mut calls = Vec::new();
+        for &dtype in dtypes {
+            let orders = if self.args.n.is_empty() { self.orders(dtype)? } else { self.args.n.clone() };
+            calls.extend(orders.into_iter().map(|n| self.args.call(dtype, n)));
+        }
+        Ok(calls)
+    }
+
+    fn orders(&mut self, dtype: DType) -> Result<Vec<usize>> {
+        if self.args.budget == 0.0 {
+            return Ok(vec![ORDERS[ORDERS.len() - 1]]);
+        }
+        let call = self.args.call(dtype, PROBE);
+        let timed = self.meter.run(&Job { call, entries: String::new(), runs: 3 })?;
+        let timing = timed.map_err(|reason| Failure::check(format!("the kernel in use does not run: {reason}")))?;
+        let takes = |n: usize| timing.seconds * (n as f64 / PROBE as f64).powi(3);
+        let largest = ORDERS.into_iter().find(|&n| takes(n) <= LONGEST_SECONDS).unwrap_or(PROBE);
+        Ok(vec![largest, largest / 4, largest / 16])
+    }
+
+    fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
+        let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device));
+        let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
+        // kernels with barriers take minutes to compile for a CPU, and are slower there
+        let suits = |goal: &Goal| !self.device.facts.is_cpu() || goal.kernel == "gemm_panel" || self.args.kernel.is_some();
+        Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
+    }
+
+    /// Writes the recording and the picture of a search.
+    fn document(&self, plan: &Plan<'_>, goal: Option<&Goal>) -> Result<()> {
+        let Some(goal) = goal else { return Ok(()) };
+        let known = outcomes(&plan.journals, goal, &self.device)?;
+        self.args.record.iter().try_for_each(|path| pictures::record(path, goal, &known))?;
+        let Some(path) = &self.args.plot else { return Ok(()) };
+        goal.call.shape()?.flops().map_or(Ok(()), |flops| pictures::draw(path, goal, &known, flops))
+    }
+}
+
+/// Orders of which the largest that is fast enough is tuned.
+const ORDERS: [usize; 4] = [4096, 2048, 1024, 512];
+/// Order of the product that shows how fast a device is.
+const PROBE: usize = 256;
+/// Longest time of a call that is tuned by default, in seconds.
+const LONGEST_SECONDS: f64 = 0.2;
+/// A kernel replaces the kernel in use if it is faster by this factor.
+const LEAST_GAIN: f64 = 1.02;

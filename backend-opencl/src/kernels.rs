@@ -250,7 +250,7 @@ mod tests {
             let listed = Tuning::shared(&found.facts, Dialect::OpenClC);
             let listed = listed.products(dtype, [LARGE; 2]).filter_map(|product| match product {
                 Product::Vector(params) => Some(params),
-                Product::Tile(_) | Product::Panel(_) => None,
+                Product::Tile(_) | Product::Panel(..) => None,
             });
             let listed: Vec<VectorParams> = listed.collect();
             assert!(listed.len() >= 2, "{listed:?}");

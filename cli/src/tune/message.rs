@@ -30,7 +30,9 @@ pub enum Message {
         /// Times of the calls after the first one, in seconds.
         seconds: Vec<f64>,
     },
-    /// A candidate did not compile or computed wrong results, for this reason.
+    /// A candidate has computed wrong results, as this text states.
+    Wrong(String),
+    /// A candidate did not compile or did not run, for this reason.
     Failed(String),
 }
 

@@ -61,10 +61,11 @@ impl Meter {
             Event::Said(Message::Measured { setup_seconds, seconds }) => {
                 Ok(Timing { setup_seconds, runs: seconds.len(), seconds: median(seconds) })
             }
-            Event::Said(Message::Failed(reason)) => Err(reason),
+            Event::Said(Message::Wrong(reason)) => Err(reason),
+            // the next candidate gets a new worker process, because some drivers refuse all work after an error
+            Event::Said(Message::Failed(reason)) => return Ok(Err(reason)),
             Event::Said(Message::Refused { status, message }) => return Err(Failure::with_status(Some(status), message)),
             Event::Said(other) => return Err(Failure::check(format!("the worker process says {other:?}"))),
-            // the next candidate gets a new worker process
             Event::Ended(Ended { how, .. }) => return Ok(Err(format!("the candidate {how}"))),
         };
         self.worker = Some(worker);

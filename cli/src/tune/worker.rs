@@ -47,7 +47,7 @@ fn measure<T: Scalar>(machine: &Machine, problem: &mut Problem<'_, T>, job: &Job
     problem.ours()?;
     let check = problem.check_ours()?;
     if !check.passed() {
-        return Ok(Message::Failed(format!(
+        return Ok(Message::Wrong(format!(
             "the result is wrong: {} is {:.3e}, above {}",
             check.what, check.ratio, check.threshold
         )));

@@ -121,6 +121,31 @@ fn a_candidate_that_ended_a_run_is_named_and_skipped() {
     );
 }
 
+/// The kernel for vectors computes no product of this size, so that each of its candidates fails.
+#[test]
+fn candidates_that_fail_leave_the_kernel_in_use() {
+    let Some(s) = sandbox() else { return };
+    let run = s.run(&[
+        "tune",
+        "--device",
+        "opencl:0",
+        "--dtype",
+        "f64",
+        "--n",
+        "8",
+        "--kernel",
+        "gemm_vector",
+        "--budget",
+        "1",
+        "--seed",
+        "2",
+    ]);
+    outcome(&run, 0);
+    assert!(run.stdout.contains(", the kernel in use is the fastest: gemm_panel "), "{}", run.stdout);
+    let text = std::fs::read_to_string(journal(&s)).unwrap();
+    assert!(text.contains("\nfailed ") && !text.contains("\nend ") && results(&s).is_empty(), "{text}");
+}
+
 #[test]
 fn without_a_budget_the_space_is_counted_and_nothing_is_written() {
     let Some(s) = sandbox() else { return };

@@ -301,27 +301,6 @@ impl Machine {
         self.runtimes().iter().for_each(|runtime| visit(runtime.device()));
     }
 
-    /// Makes the devices prefer the kernels that a text names over those of the database. The text has the format of the database
-    /// ([`kernels::database`](crate::kernels::database)), and replaces the text of an earlier call. With an empty text, the
-    /// database alone chooses the kernels. Devices whose kernels have no parameters, such as the CPU backend, ignore the text.
-    ///
-    /// # Errors
-    /// A line of the text names no kernel, a kernel exceeds a limit of a device, or the kernels of no device have parameters.
-    #[cfg(any(feature = "opencl", feature = "wgpu"))]
-    pub fn prefer_kernels(&self, entries: &str) -> Result<()> {
-        let mut preferred = None;
-        self.visit_devices(&mut |device| {
-            let of_device = device.prefer_kernels(entries);
-            preferred = match preferred.take() {
-                Some(Err(error)) => Some(Err(error)),
-                earlier => of_device.or(earlier),
-            };
-        });
-        let no_parameters =
-            || Error::new(ErrorKind::Unsupported, "prefer_kernels", "the kernels of these devices have no parameters");
-        preferred.unwrap_or_else(|| Err(no_parameters()))
-    }
-
     /// Returns the reasons why devices of the selection were not opened, and why entries of the user's tuned kernels were skipped. A
     /// selection without device numbers skips devices that do not open.
     #[must_use]

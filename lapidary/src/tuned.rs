@@ -1,10 +1,11 @@
 //! The database of kernels that devices use: the user's tuned kernels before those that ship with Lapidary.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use lapidary_core::{Error, ErrorKind, Result};
 use lapidary_kernels::Database;
 
+use crate::machine::Machine;
 use crate::settings::Settings;
 
 /// Reads the user's tuned kernels. Returns a database in which they precede the kernels that ship with Lapidary, and a note for
@@ -37,11 +38,33 @@ fn files(folder: &Path, notes: &mut Vec<String>) -> Vec<PathBuf> {
             files.sort();
             files
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
             notes.push(format!("{}: tuned kernels are not used: {error}", folder.display()));
             Vec::new()
         }
+    }
+}
+
+impl Machine {
+    /// Makes the devices prefer the kernels that a text names over those of the database. The text has the format of the database
+    /// ([`kernels::database`](crate::kernels::database)), and replaces the text of an earlier call. With an empty text, the
+    /// database alone chooses the kernels. Devices whose kernels have no parameters, such as the CPU backend, ignore the text.
+    ///
+    /// # Errors
+    /// A line of the text names no kernel, a kernel exceeds a limit of a device, or the kernels of no device have parameters.
+    pub fn prefer_kernels(&self, entries: &str) -> Result<()> {
+        let mut preferred = None;
+        self.visit_devices(&mut |device| {
+            let of_device = device.prefer_kernels(entries);
+            preferred = match preferred.take() {
+                Some(Err(error)) => Some(Err(error)),
+                earlier => of_device.or(earlier),
+            };
+        });
+        let no_parameters =
+            || Error::new(ErrorKind::Unsupported, "prefer_kernels", "the kernels of these devices have no parameters");
+        preferred.unwrap_or_else(|| Err(no_parameters()))
     }
 }
 

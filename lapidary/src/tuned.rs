@@ -97,6 +97,17 @@ mod tests {
     }
 
     #[test]
+    fn the_devices_of_one_file_are_not_those_of_the_next_in_the_text() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(text(&settings(folder.path())).unwrap(), "");
+        std::fs::write(folder.path().join("a.txt"), "[device other]\nsolve items=2").unwrap();
+        std::fs::write(folder.path().join("b.txt"), "solve items=4\n").unwrap();
+        let mut all = Database::default();
+        assert_eq!(all.add("all", &text(&settings(folder.path())).unwrap()), Vec::<String>::new());
+        assert_eq!(first(&all), "solve items=4");
+    }
+
+    #[test]
     fn without_a_folder_the_shipped_kernels_are_used() {
         let shipped = first(Database::shipped());
         for folder in [Path::new(""), Path::new("/nonexistent/kernels")] {

@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
         self.document(&plan, searches.iter().flatten().last())
     }
 
-    /// Tunes one call and writes its fastest kernel, unless the kernel in use is as fast.
+    /// Tunes one call and writes its fastest kernel, which may be the kernel in use.
     fn tune_call(&mut self, plan: &Plan<'_>, goals: &[Goal], folder: &Path, (progress, before): (&Progress, f64)) -> Result<()> {
         let Some(goal) = goals.first() else { return Ok(()) };
         let words = goal.call.words()?;
@@ -94,27 +94,24 @@ impl<'a> Session<'a> {
         candidates.dedup_by_key(|candidate| candidate.kernel);
         let ranked = plan.compare(goal, candidates, &mut self.meter)?;
         let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
-        let before = incumbent.map_or_else(String::new, |candidate| format!("{} → ", shown.speed(candidate.seconds)));
         for best in &ranked {
-            if incumbent.is_some_and(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN) {
-                break;
-            }
-            if let Err(reason) = self.meter.check_edges(&goal.call, &preferred(best.kernel, goal.call.dtype()))? {
-                progress.note(&format!("note: {} is left out: {reason}", best.kernel));
+            let stays = incumbent.filter(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN);
+            let Candidate { kernel, seconds } = *stays.unwrap_or(best);
+            if stays.is_none()
+                && let Err(reason) = self.meter.check_edges(&goal.call, &preferred(kernel, goal.call.dtype()))?
+            {
+                progress.note(&format!("note: {kernel} is left out: {reason}"));
                 continue;
             }
-            let measurement = self.measurement(goal, best, flops);
-            let path = save(folder, &self.device, &Winner { call: goal.call.clone(), kernel: best.kernel, measurement })?;
-            let (speed, path) = (shown.speed(best.seconds), path.display());
-            progress.println(&format!("{words}: {before}{speed}  {}  ({path})", best.kernel));
+            // without an entry for this call, an entry for another size would apply to it
+            let winner = Winner { call: goal.call.clone(), kernel, measurement: self.measurement(goal, seconds, flops) };
+            let (speed, path) = (shown.speed(seconds), save(folder, &self.device, &winner)?);
+            let change = if stays.is_some() { ", the kernel in use is the fastest:" } else { " " };
+            let before = incumbent.filter(|_| stays.is_none()).map(|old| format!("{} → ", shown.speed(old.seconds)));
+            progress.println(&format!("{words}: {}{speed}{change} {kernel}  ({})", before.unwrap_or_default(), path.display()));
             return Ok(());
         }
-        progress.println(&match incumbent {
-            Some(Candidate { kernel, seconds }) => {
-                format!("{words}: {}, the kernel in use is the fastest: {kernel}", shown.speed(*seconds))
-            }
-            None => format!("{words}: no candidate has computed a right result"),
-        });
+        progress.println(&format!("{words}: no candidate has computed a right result"));
         Ok(())
     }
 
@@ -127,11 +124,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn measurement(&self, goal: &Goal, best: &Candidate, flops: Option<f64>) -> String {
+    fn measurement(&self, goal: &Goal, seconds: f64, flops: Option<f64>) -> String {
         let [m, n, k] = goal.call.sizes;
-        let speed = flops.map_or_else(String::new, |flops| format!("gflops={:.1} ", flops / best.seconds / 1e9));
+        let speed = flops.map_or_else(String::new, |flops| format!("gflops={:.1} ", flops / seconds / 1e9));
         let driver = &self.device.facts.identity.driver;
-        format!("{speed}seconds={:.3e} m={m} n={n} k={k} kernels={} driver={driver}", best.seconds, lapidary::kernels::GENERATOR)
+        format!("{speed}seconds={seconds:.3e} m={m} n={n} k={k} kernels={} driver={driver}", lapidary::kernels::GENERATOR)
     }
 
     /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second.

@@ -1,11 +1,10 @@
 //! The database of kernels that devices use, with the user's tuned kernels before those that ship with Lapidary, and methods of
 //! `Machine` that measure kernels.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use lapidary_core::algorithms::{Problem, gemm};
-use lapidary_core::{Error, ErrorKind as Kind, Gemm, Result, Scalar};
+use lapidary_core::{Error, ErrorKind, Gemm, Result, Scalar};
 use lapidary_kernels::Database;
 
 use crate::machine::Machine;
@@ -24,6 +23,31 @@ pub(crate) fn database(settings: &Settings) -> (Database, Vec<String>) {
     (tuned.then(Database::shipped()), notes)
 }
 
+/// Returns the text of the user's tuned kernels. Each file begins with a line for all devices, because a line that names the devices
+/// of one file must not apply to the next file.
+pub(crate) fn text(settings: &Settings) -> std::io::Result<String> {
+    let paths = settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut Vec::new()));
+    let texts = paths.iter().map(std::fs::read_to_string).collect::<std::io::Result<Vec<String>>>()?;
+    Ok(texts.iter().map(|text| format!("[any]\n{text}\n")).collect())
+}
+
+/// Returns the text files of a folder in the order of their names. There need not be a folder.
+fn files(folder: &Path, notes: &mut Vec<String>) -> Vec<PathBuf> {
+    match std::fs::read_dir(folder) {
+        Ok(entries) => {
+            let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "txt");
+            let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_text).collect();
+            files.sort();
+            files
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            notes.push(format!("{}: tuned kernels are not used: {error}", folder.display()));
+            Vec::new()
+        }
+    }
+}
+
 impl Machine {
     /// Makes the devices prefer the kernels that a text names over those of the database. The text has the format of the database
     /// ([`kernels::database`](crate::kernels::database)), and replaces the text of an earlier call. With an empty text, the
@@ -40,7 +64,8 @@ impl Machine {
                 earlier => of_device.or(earlier),
             };
         });
-        let no_parameters = || Error::new(Kind::Unsupported, "prefer_kernels", "the kernels of these devices have no parameters");
+        let no_parameters =
+            || Error::new(ErrorKind::Unsupported, "prefer_kernels", "the kernels of these devices have no parameters");
         preferred.unwrap_or_else(|| Err(no_parameters()))
     }
 
@@ -57,30 +82,6 @@ impl Machine {
             return Ok(());
         }
         self.run_resident("repeat_gemm", &Problem::Gemm(problem), &memory, (device, times))
-    }
-}
-
-/// Returns the text of the user's tuned kernels.
-pub(crate) fn text(settings: &Settings) -> std::io::Result<String> {
-    let paths = settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut Vec::new()));
-    let texts = paths.iter().map(std::fs::read_to_string).collect::<std::io::Result<Vec<String>>>()?;
-    Ok(texts.join("\n"))
-}
-
-/// Returns the text files of a folder in the order of their names. There need not be a folder.
-fn files(folder: &Path, notes: &mut Vec<String>) -> Vec<PathBuf> {
-    match std::fs::read_dir(folder) {
-        Ok(entries) => {
-            let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "txt");
-            let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_text).collect();
-            files.sort();
-            files
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(error) => {
-            notes.push(format!("{}: tuned kernels are not used: {error}", folder.display()));
-            Vec::new()
-        }
     }
 }
 
@@ -110,6 +111,17 @@ mod tests {
         assert_eq!(first(&database), "solve items=4");
         let reasons = ["a.txt:1", "b.txt:2", "c.txt: tuned kernels are not used"];
         assert!(notes.len() == 3 && notes.iter().zip(reasons).all(|(note, reason)| note.contains(reason)), "{notes:?}");
+    }
+
+    #[test]
+    fn the_devices_of_one_file_are_not_those_of_the_next_in_the_text() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(text(&settings(folder.path())).unwrap(), "");
+        std::fs::write(folder.path().join("a.txt"), "[device other]\nsolve items=2").unwrap();
+        std::fs::write(folder.path().join("b.txt"), "solve items=4\n").unwrap();
+        let mut all = Database::default();
+        assert_eq!(all.add("all", &text(&settings(folder.path())).unwrap()), Vec::<String>::new());
+        assert_eq!(first(&all), "solve items=4");
     }
 
     #[test]

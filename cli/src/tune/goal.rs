@@ -90,7 +90,79 @@ impl Goal {
     }
 }
 
-/// The text of the database that makes a device use this kernel, and no other one of its family, for elements of a type.
+/// The entry of the database for a kernel and one element type. The same parameters may be too large for the other type.
+pub fn preferred(kernel: Kernel, dtype: DType) -> String {
+    format!("{kernel} {dtype}")
+}
+
+/// The text of the database that makes a device use this kernel and no other one of its family.
 pub fn alone(kernel: Kernel, dtype: DType) -> String {
-    format!("{kernel} {dtype}\nstop {} {dtype}", kernel.family())
+    format!("{}\nstop {} {dtype}", preferred(kernel, dtype), kernel.family())
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary::core::Limits;
+    use lapidary::kernels::{Database, Tuning};
+
+    use super::*;
+
+    fn device() -> Device {
+        let limits = Limits { work_group: 256, local_memory: 16 << 10, ..Limits::default() };
+        Device { facts: DeviceFacts { limits, vector_bits: 256, ..DeviceFacts::new("opencl:0") }, dialect: Dialect::OpenClC }
+    }
+
+    fn goal(kernel: &'static str, is_f64: bool) -> Goal {
+        let call = Call { routine: "gemm".to_owned(), is_f64, sizes: [64; 3], transposed: [false; 2], seed: 1 };
+        Goal::new(call, kernel, &device()).unwrap()
+    }
+
+    #[test]
+    fn each_point_is_a_kernel_that_the_device_can_run_in_its_type() {
+        let Device { facts, dialect } = device();
+        for (kernel, is_f64) in [("gemm_tile", false), ("gemm_vector", false), ("gemm_panel", false), ("gemm_panel", true)] {
+            let goal = goal(kernel, is_f64);
+            assert!(!goal.space.is_empty() && goal.space.len() < goal.space.total(), "{kernel}");
+            for point in 0..goal.space.len() {
+                assert_eq!(goal.point_of(goal.kernel_at(point)), Some(point));
+                let tuning = Tuning::lookup(Database::shipped(), &facts, dialect);
+                let tuning = tuning.preferring(&goal.job(point, 1).entries, &facts, dialect).unwrap();
+                let products: Vec<_> = tuning.products(goal.call.dtype(), [64, 64]).map(Kernel::Product).collect();
+                assert_eq!(products, [goal.kernel_at(point)]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_kernel_outside_the_space_has_no_point() {
+        let (tile, solve) = (goal("gemm_tile", true), goal("solve", true));
+        assert_eq!(tile.point_of(solve.kernel_at(0)), None);
+        assert_eq!(tile.point_of(Kernel::Stop(None)), None);
+        let values = [("mwg", 24), ("nwg", 24), ("kwg", 8), ("mr", 4), ("nr", 4), ("vwm", 1), ("stages", 2)];
+        assert_eq!(tile.point_of(Kernel::new("gemm_tile", &values).unwrap()), None);
+        let unknown = Goal::new(tile.call, "gemm_best", &device()).err().unwrap().to_string();
+        assert!(unknown.contains("`gemm_best`"), "{unknown}");
+    }
+
+    #[test]
+    fn the_explanation_counts_every_combination() {
+        let goal = goal("gemm_tile", true);
+        let text = goal.explain();
+        let heading = format!("gemm_tile for gemm f64 m=64 n=64 k=64: {} of {} points\n", goal.space.len(), goal.space.total());
+        assert!(text.starts_with(&heading) && text.contains(" left out: vwm is 1 or"), "{text}");
+        let count = |line: &str| line.trim_start().split(' ').next().unwrap().parse::<usize>().unwrap();
+        let left_out: usize = text.lines().skip(1).map(count).sum();
+        assert_eq!(left_out + goal.space.len(), goal.space.total());
+    }
+
+    #[test]
+    fn outcomes_of_another_driver_or_kernel_are_not_comparable() {
+        let (goal, mut other) = (goal("gemm_tile", true), device());
+        other.facts.identity.driver = "2".to_owned();
+        assert_ne!(goal.header(&device()), goal.header(&other));
+        let mut wgsl = device();
+        wgsl.dialect = Dialect::Wgsl;
+        assert_ne!(goal.header(&device()), goal.header(&wgsl));
+        assert_eq!(goal.header(&device()).axes.len(), 7);
+    }
 }

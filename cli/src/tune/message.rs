@@ -30,7 +30,9 @@ pub enum Message {
         /// Times of the calls after the first one, in seconds.
         seconds: Vec<f64>,
     },
-    /// A candidate did not compile or computed wrong results, for this reason.
+    /// A candidate does not suit the call or has computed wrong results, as this text states. The device is in order.
+    Unfit(String),
+    /// A candidate did not compile or did not run, for this reason. The device may refuse all further work.
     Failed(String),
 }
 

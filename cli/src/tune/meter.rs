@@ -32,12 +32,11 @@ impl Meter {
     pub fn measure(&mut self, journal: &mut Journal, values: &[usize], job: &Job, checks_edges: bool) -> Result<Outcome> {
         let unwritten = |error| Failure::check(format!("the journal cannot be written: {error}; the outcomes before are kept"));
         journal.begin(values).map_err(unwritten)?;
-        let checked = if checks_edges { self.check_edges(&job.call, &job.entries)? } else { Ok(()) };
-        let measured = match checked {
-            Ok(()) => self.run(job)?,
-            Err(reason) => Err(reason),
-        };
-        match measured {
+        let measured = self.checked(job, checks_edges).inspect_err(|_| {
+            // the candidate is not to blame for a failure that ends the run, and the failure is reported, not that of the journal
+            let _ = journal.cancel(values);
+        });
+        match measured? {
             Ok(timing) => {
                 journal.end(values, timing).map_err(unwritten)?;
                 Ok(Outcome::Seconds(timing.seconds))
@@ -46,6 +45,14 @@ impl Meter {
                 journal.failed(values, &reason).map_err(unwritten)?;
                 Ok(Outcome::Failed)
             }
+        }
+    }
+
+    /// Runs a candidate, after the check of its edges if `checks_edges` is set.
+    fn checked(&mut self, job: &Job, checks_edges: bool) -> Result<Measured> {
+        match if checks_edges { self.check_edges(&job.call, &job.entries)? } else { Ok(()) } {
+            Ok(()) => self.run(job),
+            Err(reason) => Ok(Err(reason)),
         }
     }
 
@@ -63,10 +70,11 @@ impl Meter {
             Event::Said(Message::Measured { setup_seconds, seconds }) => {
                 Ok(Timing { setup_seconds, runs: seconds.len(), seconds: median(seconds) })
             }
-            Event::Said(Message::Failed(reason)) => Err(reason),
+            Event::Said(Message::Unfit(reason)) => Err(reason),
+            // the next candidate gets a new worker process, because some drivers refuse all work after an error
+            Event::Said(Message::Failed(reason)) => return Ok(Err(reason)),
             Event::Said(Message::Refused { status, message }) => return Err(Failure::with_status(Some(status), message)),
             Event::Said(other) => return Err(Failure::check(format!("the worker process says {other:?}"))),
-            // the next candidate gets a new worker process
             Event::Ended(Ended { how, .. }) => return Ok(Err(format!("the candidate {how}"))),
         };
         self.worker = Some(worker);
@@ -105,5 +113,19 @@ pub fn median(mut seconds: Vec<f64>) -> f64 {
     match seconds.len() {
         0 => 0.0,
         n => f64::midpoint(seconds[(n - 1) / 2], seconds[n / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_the_middle_time_or_the_mean_of_two() {
+        for (times, middle) in
+            [(&[][..], 0.0), (&[3.0], 3.0), (&[9.0, 1.0], 5.0), (&[7.0, 1.0, 2.0], 2.0), (&[8.0, 1.0, 2.0, 4.0], 3.0)]
+        {
+            assert_eq!(median(times.to_vec()).to_bits(), f64::to_bits(middle), "{times:?}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The tuned kernels of a device in the user's folder, as entries of the database of kernels.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use lapidary::DType;
@@ -21,24 +22,28 @@ pub struct Winner {
     pub measurement: String,
 }
 
-/// Writes a winner to the file of its device. The entry replaces an earlier one for the same call.
+/// First line of each file.
+const HEADING: &str = "# Written by `lapidary tune`. Lines may be edited or removed.";
+
+/// Writes a winner to the file of its device. The entry replaces an earlier one for the same call. Lines without a measurement of
+/// this device are the user's: they stay unchanged before the measured entries, and so take precedence.
 ///
 /// # Errors
 /// The file cannot be read or written. An existing file is unchanged then.
 pub fn save(folder: &Path, device: &Device, winner: &Winner) -> Result<PathBuf> {
-    let path = folder.join(format!("{}.txt", slug(device, winner.kernel.family())));
-    let mut entries = existing(&path, device)?;
+    let path = path(folder, device, winner.kernel.family());
+    let (kept, mut entries) = existing(&path, device)?;
+    let scope = Scope::Device(device.facts.identity.model.clone());
     entries.retain(|entry| !is_of_call(entry, &winner.call));
     entries.push(Entry {
-        scope: Scope::Device(device.facts.identity.model.clone()),
+        scope: scope.clone(),
         dtype: Some(winner.call.dtype()),
         dialect: Some(device.dialect),
         least: Least::default(),
         kernel: winner.kernel,
         origin: winner.measurement.clone(),
     });
-    let scope = Scope::Device(device.facts.identity.model.clone());
-    let mut text = format!("# Written by `lapidary tune`. Lines may be edited or removed.\n\n{scope}\n");
+    let mut text = format!("{HEADING}\n\n{kept}{scope}\n");
     for dtype in [DType::F32, DType::F64] {
         let mut of_type: Vec<&mut Entry> = entries.iter_mut().filter(|entry| entry.dtype == Some(dtype)).collect();
         restrict(&mut of_type);
@@ -47,8 +52,20 @@ pub fn save(folder: &Path, device: &Device, winner: &Winner) -> Result<PathBuf> 
         }
     }
     std::fs::create_dir_all(folder).map_err(|error| Failure::write(folder, error))?;
-    atomic::write(&path, |out| out.write_all(text.as_bytes()))?;
+    atomic::write_text(&path, &text)?;
     Ok(path)
+}
+
+/// Checks that the results of a device can be added to its file, before a search takes time.
+///
+/// # Errors
+/// The file cannot be read, or one of its lines is no entry.
+pub fn readable(folder: &Path, device: &Device, family: &str) -> Result<()> {
+    existing(&path(folder, device, family), device).map(drop)
+}
+
+fn path(folder: &Path, device: &Device, family: &str) -> PathBuf {
+    folder.join(format!("{}.txt", slug(device, family)))
 }
 
 /// A name for files about a device and a family of kernels.
@@ -60,21 +77,34 @@ pub fn slug(device: &Device, family: &str) -> String {
     slug
 }
 
-/// Returns the entries of a file, whose origins are their comments.
-fn existing(path: &Path, device: &Device) -> Result<Vec<Entry>> {
+/// Returns the lines of a file that are the user's, and the entries that this command has measured, whose origins are their
+/// comments.
+fn existing(path: &Path, device: &Device) -> Result<(String, Vec<Entry>)> {
     let text = match std::fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(Failure::file(path, error)),
     };
     let mut database = Database::default();
-    let problems = database.add("", &text);
-    if let Some(problem) = problems.first() {
-        return Err(Failure::file(path, format!("{problem}; mend or remove the file")));
+    if let Some(problem) = database.add(&path.display().to_string(), &text).first() {
+        return Err(Failure::usage(format!("{problem}; mend or remove the line")));
     }
-    let comment = |origin: &str| origin.split_once(": ").map_or("", |(_, comment)| comment).to_owned();
-    let entries = database.entries(&device.facts, device.dialect);
-    Ok(entries.map(|entry| Entry { origin: comment(&entry.origin), ..entry.clone() }).collect())
+    let scope = Scope::Device(device.facts.identity.model.clone());
+    let of_device = |entry: &&Entry| entry.scope == scope && entry.dtype.is_some() && entry.dialect == Some(device.dialect);
+    let (mut numbers, mut entries) = (HashSet::new(), Vec::new());
+    for entry in database.entries(&device.facts, device.dialect).filter(of_device).filter(|entry| sizes(entry).is_some()) {
+        // the origin is the path, the number of the line, and the comment
+        let origin = entry.origin.strip_prefix(&format!("{}:", path.display())).unwrap_or_default();
+        let (number, comment) = origin.split_once(": ").unwrap_or_default();
+        numbers.insert(number.to_owned());
+        entries.push(Entry { origin: comment.to_owned(), ..entry.clone() });
+    }
+    let is_kept = |(number, line): &(usize, &str)| *line != HEADING && !numbers.contains(&number.to_string());
+    let mut kept: Vec<&str> = (1..).zip(text.lines()).filter(is_kept).map(|(_, line)| line).collect();
+    let is_own = |line: &&str| line.trim().is_empty() || line.trim() == scope.to_string();
+    kept.truncate(kept.iter().rposition(|line| !is_own(line)).map_or(0, |last| last + 1));
+    let first = kept.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
+    Ok((kept[first..].iter().map(|line| format!("{line}\n")).collect(), entries))
 }
 
 /// Whether an entry was measured with a call of this type and these sizes.
@@ -103,5 +133,101 @@ fn restrict(entries: &mut [&mut Entry]) {
     }
     if let Some(last) = entries.last_mut() {
         last.least.groups = LeastGroups::Number(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary::DeviceFacts;
+    use lapidary::core::Limits;
+    use lapidary::kernels::{Dialect, Tuning};
+
+    use super::*;
+
+    fn device() -> Device {
+        let mut facts = DeviceFacts::new("opencl:0");
+        facts.identity.model = "Model 5, 2 GHz".to_owned();
+        facts.limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
+        Device { facts, dialect: Dialect::OpenClC }
+    }
+
+    /// Saves a square tile of `tile` rows as the fastest kernel for products of order `n`, and returns the text of the file.
+    fn saved(folder: &Path, is_f64: bool, n: usize, tile: usize) -> String {
+        let call = Call { routine: "gemm".to_owned(), is_f64, sizes: [n; 3], transposed: [false; 2], seed: 1 };
+        let values = [("mwg", tile), ("nwg", tile), ("kwg", 8), ("mr", 4), ("nr", 4), ("vwm", 1), ("stages", 2)];
+        let kernel = Kernel::new("gemm_tile", &values).unwrap();
+        let measurement = format!("gflops=1.0 m={n} n={n} k={n} driver=a: b");
+        std::fs::read_to_string(save(folder, &device(), &Winner { call, kernel, measurement }).unwrap()).unwrap()
+    }
+
+    fn entries(text: &str) -> Vec<&str> {
+        text.lines().filter(|line| line.starts_with("gemm_tile")).collect()
+    }
+
+    #[test]
+    fn an_entry_applies_from_the_mean_of_its_size_and_the_next_smaller_one_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let [_, _, text] = [(256, 16), (4096, 64), (1024, 32)].map(|(n, tile)| saved(folder.path(), false, n, tile));
+        let tiles = "kwg=8 mr=4 nr=4 vwm=1 stages=2  # gflops=1.0 m=";
+        assert!(text.contains(&format!("gemm_tile f32 opencl groups>=1024 mwg=64 nwg=64 {tiles}4096 n=4096 k=4096 driver=a: b\n")));
+        assert!(text.contains(&format!("gemm_tile f32 opencl groups>=256 mwg=32 nwg=32 {tiles}1024 ")), "{text}");
+        assert!(text.contains(&format!("gemm_tile f32 opencl mwg=16 nwg=16 {tiles}256 ")), "{text}");
+        let mut database = Database::default();
+        assert_eq!(database.add("file", &text), Vec::<String>::new());
+        let Device { facts, dialect } = device();
+        let tuning = Tuning::lookup(&database, &facts, dialect);
+        for (n, tile) in [(8192, 64), (2048, 64), (1984, 32), (512, 32), (480, 16), (1, 16)] {
+            assert_eq!(tuning.products(DType::F32, [n, n]).next().unwrap().tile(), [tile; 2], "{n}");
+        }
+    }
+
+    #[test]
+    fn an_entry_replaces_that_of_the_same_call_only() {
+        let folder = tempfile::tempdir().unwrap();
+        for (is_f64, n, tile) in [(false, 512, 32), (true, 512, 32), (false, 256, 32)] {
+            saved(folder.path(), is_f64, n, tile);
+        }
+        let text = saved(folder.path(), false, 512, 64);
+        let known: Vec<_> =
+            entries(&text).iter().map(|line| (&line[10..13], line.contains("mwg=64"), line.contains("m=512"))).collect();
+        assert_eq!(known, [("f32", true, true), ("f32", false, false), ("f64", false, true)], "{text}");
+    }
+
+    #[test]
+    fn lines_of_the_user_stay_first_and_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path(folder.path(), &device(), "gemm");
+        let own = "gemm_tile f32 opencl groups>=96 mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=1 stages=2";
+        let other = "[device Model 6]\ngemm_tile f32 opencl mwg=8 nwg=8 kwg=8 mr=4 nr=4 vwm=1 stages=2  # m=512 n=512 k=512";
+        let of_user = format!("# mine\n[device Model 5, 2 GHz]\n{own}\n\n{other}\n");
+        std::fs::write(&path, &of_user).unwrap();
+        saved(folder.path(), false, 512, 16);
+        let text = saved(folder.path(), false, 512, 64);
+        let (kept, measured) = text.split_at(text.find("[device Model 5, 2 GHz]\ngemm_tile f32 opencl mwg=64").expect(&text));
+        assert_eq!(kept, format!("{HEADING}\n\n{of_user}"));
+        assert_eq!(entries(measured).len(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_file_with_a_damaged_line_is_named_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = saved(folder.path(), false, 512, 16).replace("mwg=16", "mwg=x");
+        let path = path(folder.path(), &device(), "gemm");
+        std::fs::write(&path, &text).unwrap();
+        let reason = readable(folder.path(), &device(), "gemm").unwrap_err().to_string();
+        assert!(reason.starts_with(&format!("{}:4: ", path.display())) && reason.contains("mwg=x"), "{reason}");
+        let call = Call { routine: "gemm".to_owned(), is_f64: false, sizes: [8; 3], transposed: [false; 2], seed: 1 };
+        let winner = Winner { call, kernel: Kernel::Stop(None), measurement: String::new() };
+        assert!(save(folder.path(), &device(), &winner).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        assert!(readable(folder.path(), &device(), "solve").is_ok());
+    }
+
+    #[test]
+    fn file_names_are_short_and_plain() {
+        let mut device = device();
+        assert_eq!(slug(&device, "gemm"), "gemm-opencl-model-5--2-ghz");
+        device.facts.identity.model = "é/".repeat(80);
+        assert_eq!(slug(&device, "gemm"), format!("gemm-opencl-{}", "-".repeat(88)));
     }
 }

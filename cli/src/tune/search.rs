@@ -84,9 +84,10 @@ impl Plan<'_> {
         if let Some(old) = journal.set_aside() {
             progress.note(&format!("note: the journal of another driver or version is now {}", old.display()));
         }
-        for culprit in known.iter().filter(|known| known.result.as_ref().is_err_and(|reason| reason.contains("the process ended")))
-        {
-            progress.note(&format!("note: {} {:?} is skipped: it ended an earlier run", goal.kernel, culprit.values));
+        let is_culprit = |known: &&Known| known.result.as_ref().is_err_and(|reason| reason.contains("the process ended"));
+        for Known { values, .. } in known.iter().filter(is_culprit) {
+            let named = goal.space.axes().iter().zip(values).map(|(axis, value)| format!(" {}={value}", axis.name));
+            progress.note(&format!("note: {}{} is skipped: it ended an earlier run", goal.kernel, named.collect::<String>()));
         }
         Ok((journal, known))
     }

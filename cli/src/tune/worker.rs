@@ -8,7 +8,7 @@ use lapidary::{DType, Machine, Scalar};
 use super::message::{Call, Job, Message};
 use crate::bench::placement::Placement;
 use crate::bench::problem::Problem;
-use crate::failure::Result;
+use crate::failure::{Result, Status};
 use crate::worker::{Inbox, send};
 
 /// Runs the jobs of the searching process until that process ends.
@@ -32,8 +32,11 @@ fn run_call<T: Scalar>(machine: &Machine, mut job: Job, inbox: &Inbox<Job>) -> R
     let call = job.call.clone();
     let mut problem = Problem::<T>::new(call.shape()?, seed, machine, Placement::Resident)?;
     while job.call == call {
-        let message = measure(machine, &mut problem, &job)
-            .unwrap_or_else(|failure| Message::Failed(failure.to_string().lines().next().unwrap_or_default().to_owned()));
+        let message = measure(machine, &mut problem, &job).unwrap_or_else(|failure| {
+            let reason = failure.to_string().lines().next().unwrap_or_default().to_owned();
+            let does_not_suit = failure.code() == Status::BadInput as i32;
+            if does_not_suit { Message::Unfit(reason) } else { Message::Failed(reason) }
+        });
         send(&message);
         job = inbox.next()?;
     }
@@ -47,7 +50,7 @@ fn measure<T: Scalar>(machine: &Machine, problem: &mut Problem<'_, T>, job: &Job
     problem.ours()?;
     let check = problem.check_ours()?;
     if !check.passed() {
-        return Ok(Message::Failed(format!(
+        return Ok(Message::Unfit(format!(
             "the result is wrong: {} is {:.3e}, above {}",
             check.what, check.ratio, check.threshold
         )));

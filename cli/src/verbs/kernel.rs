@@ -62,7 +62,8 @@ pub fn run(args: &Args) -> Result<()> {
     let mut tuning = Tuning::lookup(&database, &facts, dialect);
     if let Some(entry) = &args.params {
         let refused = |reason| Failure::usage(format!("--params: {reason}"));
-        tuning = tuning.preferring(entry, &facts, dialect).map_err(refused)?;
+        // the same parameters may be too large for the other type
+        tuning = tuning.preferring(&format!("{entry} {dtype}"), &facts, dialect).map_err(refused)?;
     }
     let launches = kernels::launches(&facts, &tuning, dtype, &instruction(&shape, dtype)?)?;
     tell(&shape, dtype, &tuning, &launches, &facts);
@@ -130,7 +131,8 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
             note(&format!("  not used, as it does not suit the operands: {product}"));
         }
         if let Some(product) = skipped.next() {
-            note(&format!("  {product}\n  from {}", tuning.origin(dtype, product).unwrap_or("the command line")));
+            let origin = tuning.origin(dtype, product).filter(|origin| !origin.starts_with("text:"));
+            note(&format!("  {product}\n  from {}", origin.unwrap_or("the command line")));
         }
     }
 }

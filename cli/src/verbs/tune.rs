@@ -1,7 +1,6 @@
 //! `lapidary tune`: searches for the fastest kernels of a device.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::builder::ArgPredicate;
 use lapidary::core::Routine;
@@ -17,7 +16,6 @@ use crate::options::{DTypeFlag, DeviceOptions, parse_positive};
 use crate::report::{note, out};
 use crate::tune::goal::Device;
 use crate::tune::message::{Call, Message};
-use crate::tune::meter::Meter;
 use crate::tune::replay::Replay;
 use crate::tune::worker;
 use crate::worker::{Inbox, send};
@@ -27,7 +25,7 @@ mod session;
 
 /// Options of `lapidary tune`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     /// Routine whose kernels are tuned: gemm, trsm, getrf or laswp
     #[arg(default_value = "gemm", value_parser = ["gemm", "trsm", "getrf", "laswp"])]
@@ -107,7 +105,12 @@ impl Args {
 
     fn folder(&self) -> Result<PathBuf> {
         let settings = Settings { kernels_dir: self.db.clone().or(Settings::from_env()?.kernels_dir), ..Settings::default() };
-        settings.kernels_folder().ok_or_else(|| Failure::usage("there is no folder for tuned kernels: name one with --db"))
+        let folder = settings.kernels_folder();
+        let folder = folder.ok_or_else(|| Failure::usage("there is no folder for tuned kernels: name one with --db"))?;
+        match folder.exists() && !folder.is_dir() {
+            true => Err(Failure::file(&folder, "is not a folder")),
+            false => Ok(folder),
+        }
     }
 
     fn call(&self, dtype: DType, n: usize) -> Call {
@@ -150,6 +153,14 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.replay {
         return Replay { seed: args.seed, budget_seconds: args.budget }.run(path, args.plot.as_deref(), args.json.as_deref());
     }
+    if args.budget == 0.0 && (args.record.is_some() || args.plot.is_some()) {
+        return Err(Failure::usage("--budget 0 measures nothing: there are no times for --record and --plot"));
+    }
+    if args.plot.is_some() && args.call(DType::F64, 1).shape()?.flops().is_none() {
+        return Err(Failure::usage(format!("--plot draws GFLOP/s, and {} does no floating-point operations", args.routine)));
+    }
+    // Drivers with LLVM end the process at an interrupt, unless the process handles interrupts before it loads them.
+    let interrupted = io::temporary::finish_on_interrupt();
     let (device, database) = open(args)?;
     let dtypes: Vec<DType> = match args.dtype {
         Some(flag) => vec![flag.into()],
@@ -159,7 +170,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(Failure::usage(format!("{} does not compute in {lacking}", device.facts.name)));
     }
     let tuning = Tuning::lookup(&database, &device.facts, device.dialect);
-    Session { args, device, tuning, meter: Meter::new(Duration::from_secs(args.timeout)) }.tune(&dtypes)
+    Session::new(args, device, tuning, interrupted).tune(&dtypes)
 }
 
 /// Opens the device, to learn its facts and the kernels that it uses now.
@@ -170,8 +181,8 @@ fn open(args: &Args) -> Result<(Device, Database)> {
         Failure::usage("the kernels of the CPU backend have no parameters: name an OpenCL or wgpu device with --device")
     })?;
     if let Some((other, _)) = tunable.next() {
-        let names = format!("{} and {}", first.0.name, other.name);
-        return Err(Failure::usage(format!("one device is tuned at a time: name {names} alone with --device")));
+        let names = format!("{} or {}", first.0.name, other.name);
+        return Err(Failure::usage(format!("one device is tuned at a time: name {names} with --device")));
     }
     let device = Device { facts: first.0.clone(), dialect: first.1 };
     let settings = Settings { kernels_dir: Some(args.folder()?), ..args.device.settings()? };

@@ -8,6 +8,7 @@ mod conformance;
 mod drivers;
 mod fatal;
 mod good_input;
+mod kernel;
 mod outputs;
 mod peers;
 mod programs;
@@ -19,4 +20,7 @@ mod signals;
 mod solve;
 mod support;
 mod sweeps;
+mod tune;
+#[cfg(unix)]
+mod tune_signals;
 mod verbs;

@@ -86,6 +86,8 @@ impl Sandbox {
         command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT").env_remove("LAPIDARY_NB");
         // Each test has its own cache folder, so no test uses the compiled programs of another test.
         command.env("LAPIDARY_CACHE_DIR", self.0.path().join("cache"));
+        // No test uses tuned kernels of the user. The folder is missing until a test tunes a kernel.
+        command.env("LAPIDARY_KERNELS_DIR", self.0.path().join("kernels"));
         // The variable switches off the probe of drivers, which `drivers.rs` tests.
         command.env("LAPIDARY_PROBE", "0");
         command.current_dir(self.0.path()).args(args);

@@ -268,7 +268,8 @@ fn panels_are_as_wide_as_the_flag_or_the_environment_says() {
 #[test]
 fn empty_variables_set_nothing() {
     let s = Sandbox::new();
-    let empty = ["LAPIDARY_DEVICE", "LAPIDARY_MEMORY_LIMIT", "LAPIDARY_NB", "LAPIDARY_CACHE_DIR"].map(|name| (name, ""));
+    let names = ["LAPIDARY_DEVICE", "LAPIDARY_MEMORY_LIMIT", "LAPIDARY_NB", "LAPIDARY_CACHE_DIR", "LAPIDARY_KERNELS_DIR"];
+    let empty = names.map(|name| (name, ""));
     outcome(&s.run_with(&["hpl", "--n", "20"], &empty), 0);
     let blank = s.run_with(&["hpl", "--n", "20"], &[("LAPIDARY_NB", " ")]);
     assert!(blank.status == 2 && blank.stderr.contains("LAPIDARY_NB = ` `"), "{}", blank.stderr);

@@ -24,5 +24,8 @@ pub fn install(ws: &Workspace) -> Result<String> {
 pub fn with_drivers_enabled(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     // With a cache folder of their own, the tests neither use nor change the user's cache.
     let cache = ws.metadata.target_directory.join("program-cache");
-    vulkan::with_drivers_enabled(ws, opencl::with_drivers_enabled(cargo.env("LAPIDARY_CACHE_DIR", cache)))
+    // No file is ever written to this folder, so that the tests use no kernels that the user has tuned.
+    let kernels = ws.metadata.target_directory.join("no-tuned-kernels");
+    let cargo = cargo.env("LAPIDARY_CACHE_DIR", cache).env("LAPIDARY_KERNELS_DIR", kernels);
+    vulkan::with_drivers_enabled(ws, opencl::with_drivers_enabled(cargo))
 }

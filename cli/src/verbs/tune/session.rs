@@ -1,7 +1,8 @@
-//! The searches of one run of `lapidary tune`, and what the run writes.
+//! One run of `lapidary tune`: the searches of all calls, one after the other.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use lapidary::DType;
 use lapidary::kernels::Tuning;
@@ -9,47 +10,41 @@ use lapidary::kernels::database::Kernel;
 
 use super::Args;
 use crate::failure::{Failure, Result};
-use crate::io;
 use crate::progress::Progress;
 use crate::report::note;
-use crate::tune::goal::{Device, Goal};
+use crate::tune::goal::{Device, Goal, preferred};
 use crate::tune::message::{Call, Job};
 use crate::tune::meter::Meter;
 use crate::tune::pictures;
-use crate::tune::results::{Winner, save, slug};
+use crate::tune::results::{Winner, readable, save, slug};
 use crate::tune::search::{Candidate, Plan, Shown, outcomes};
 
-/// Orders of which the largest that is fast enough is tuned.
-const ORDERS: [usize; 4] = [4096, 2048, 1024, 512];
-/// Order of the product that shows how fast a device is.
-const PROBE: usize = 256;
-/// Longest time of a call that is tuned by default, in seconds.
-const LONGEST_SECONDS: f64 = 0.2;
-/// A kernel replaces the kernel in use if it is faster by this factor.
-const LEAST_GAIN: f64 = 1.02;
-
 /// One run of the command.
-pub struct Session<'a> {
-    /// Options of the command.
-    pub args: &'a Args,
-    /// The device whose kernels are tuned.
-    pub device: Device,
+pub(super) struct Session<'a> {
+    args: &'a Args,
+    device: Device,
     /// The kernels that the device uses before the run.
-    pub tuning: Tuning,
-    /// The meter that measures the candidates.
-    pub meter: Meter,
+    tuning: Tuning,
+    /// Whether the user has interrupted the program.
+    interrupted: &'static AtomicBool,
+    meter: Meter,
 }
 
-impl Session<'_> {
-    /// Tunes the kernels for each element type of `dtypes`.
-    ///
-    /// # Errors
-    /// A file cannot be read or written, or no candidate can be run.
-    pub fn tune(mut self, dtypes: &[DType]) -> Result<()> {
+impl<'a> Session<'a> {
+    pub(super) fn new(args: &'a Args, device: Device, tuning: Tuning, interrupted: &'static AtomicBool) -> Self {
+        Session { args, device, tuning, interrupted, meter: Meter::new(Duration::from_secs(args.timeout)) }
+    }
+
+    /// Tunes all calls whose elements have one of the types `dtypes`.
+    pub(super) fn tune(mut self, dtypes: &[DType]) -> Result<()> {
         let kernels = self.args.kernels()?;
         let calls = self.calls(dtypes)?;
         let searches: Vec<Vec<Goal>> = calls.iter().map(|call| self.goals(call, &kernels)).collect::<Result<_>>()?;
         let count = searches.iter().flatten().count();
+        if count == 0 {
+            let reason = "no kernels that are worth trying; --kernel NAME searches a kernel anyway";
+            return Err(Failure::usage(format!("{} has for {} {reason}", self.device.facts.name, self.args.routine)));
+        }
         if self.args.device.explain {
             searches.iter().flatten().for_each(|goal| note(&goal.explain()));
         }
@@ -57,13 +52,15 @@ impl Session<'_> {
             return Ok(());
         }
         let folder = self.args.folder()?;
+        // a damaged file of results is reported before the searches, and not after them
+        searches.iter().flatten().try_for_each(|goal| readable(&folder, &self.device, goal.kernel_at(0).family()))?;
         let plan = Plan {
             method: self.args.strategy,
             seed: self.args.seed,
-            budget: self.args.budget / count.max(1) as f64,
+            budget: self.args.budget / count as f64,
             journals: folder.join("journals").join(slug(&self.device, &self.args.routine)),
             is_paranoid: self.args.paranoid,
-            interrupted: io::temporary::finish_on_interrupt(),
+            interrupted: self.interrupted,
         };
         let progress = Progress::new(self.args.budget.ceil() as usize);
         progress.println(&format!("{} on {} ({})", self.args.routine, self.device.facts.name, self.device.facts.description));
@@ -80,7 +77,7 @@ impl Session<'_> {
         self.document(&plan, searches.iter().flatten().last())
     }
 
-    /// Tunes one call and writes its fastest kernel, unless the kernel in use is as fast.
+    /// Tunes one call and writes its fastest kernel, which may be the kernel in use.
     fn tune_call(&mut self, plan: &Plan<'_>, goals: &[Goal], folder: &Path, (progress, before): (&Progress, f64)) -> Result<()> {
         let Some(goal) = goals.first() else { return Ok(()) };
         let words = goal.call.words()?;
@@ -98,28 +95,24 @@ impl Session<'_> {
         candidates.dedup_by_key(|candidate| candidate.kernel);
         let ranked = plan.compare(goal, candidates, &mut self.meter)?;
         let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
-        let before = incumbent.map_or_else(|| "nothing".to_owned(), |candidate| shown.speed(candidate.seconds));
         for best in &ranked {
-            if incumbent.is_some_and(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN) {
-                break;
-            }
-            if let Err(reason) = self.meter.check_edges(&goal.call, &format!("{} {}", best.kernel, goal.call.dtype()))? {
-                progress.note(&format!("note: {} is left out: {reason}", best.kernel));
+            let stays = incumbent.filter(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN);
+            let Candidate { kernel, seconds } = *stays.unwrap_or(best);
+            if stays.is_none()
+                && let Err(reason) = self.meter.check_edges(&goal.call, &preferred(kernel, goal.call.dtype()))?
+            {
+                progress.note(&format!("note: {kernel} is left out: {reason}"));
                 continue;
             }
-            let measurement = self.measurement(goal, best, flops);
-            let path = save(folder, &self.device, &Winner { call: goal.call.clone(), kernel: best.kernel, measurement })?;
-            progress.println(&format!(
-                "{words}: {} → {}  {}  ({})",
-                before,
-                shown.speed(best.seconds),
-                best.kernel,
-                path.display()
-            ));
+            // without an entry for this call, an entry for another size would apply to it
+            let winner = Winner { call: goal.call.clone(), kernel, measurement: self.measurement(goal, seconds, flops) };
+            let (speed, path) = (shown.speed(seconds), save(folder, &self.device, &winner)?);
+            let change = if stays.is_some() { ", the kernel in use is the fastest:" } else { " " };
+            let before = incumbent.filter(|_| stays.is_none()).map(|old| format!("{} → ", shown.speed(old.seconds)));
+            progress.println(&format!("{words}: {}{speed}{change} {kernel}  ({})", before.unwrap_or_default(), path.display()));
             return Ok(());
         }
-        let kernel = incumbent.map_or_else(|| "no kernel runs".to_owned(), |candidate| candidate.kernel.to_string());
-        progress.println(&format!("{words}: {before}, the kernel in use is the fastest: {kernel}"));
+        progress.println(&format!("{words}: no candidate has computed a right result"));
         Ok(())
     }
 
@@ -132,11 +125,11 @@ impl Session<'_> {
         }
     }
 
-    fn measurement(&self, goal: &Goal, best: &Candidate, flops: Option<f64>) -> String {
+    fn measurement(&self, goal: &Goal, seconds: f64, flops: Option<f64>) -> String {
         let [m, n, k] = goal.call.sizes;
-        let speed = flops.map_or_else(String::new, |flops| format!("gflops={:.1} ", flops / best.seconds / 1e9));
+        let speed = flops.map_or_else(String::new, |flops| format!("gflops={:.1} ", flops / seconds / 1e9));
         let driver = &self.device.facts.identity.driver;
-        format!("{speed}seconds={:.3e} m={m} n={n} k={k} kernels={} driver={driver}", best.seconds, lapidary::kernels::GENERATOR)
+        format!("{speed}seconds={seconds:.3e} m={m} n={n} k={k} kernels={} driver={driver}", lapidary::kernels::GENERATOR)
     }
 
     /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second.
@@ -175,9 +168,15 @@ impl Session<'_> {
         let known = outcomes(&plan.journals, goal, &self.device)?;
         self.args.record.iter().try_for_each(|path| pictures::record(path, goal, &self.device, &known))?;
         let Some(path) = &self.args.plot else { return Ok(()) };
-        match goal.call.shape()?.flops() {
-            Some(flops) => pictures::draw(path, goal, &known, flops),
-            None => Err(Failure::usage(format!("--plot draws GFLOP/s, and {} does none", self.args.routine))),
-        }
+        goal.call.shape()?.flops().map_or(Ok(()), |flops| pictures::draw(path, goal, &known, flops))
     }
 }
+
+/// Orders of which the largest that is fast enough is tuned.
+const ORDERS: [usize; 4] = [4096, 2048, 1024, 512];
+/// Order of the product that shows how fast a device is.
+const PROBE: usize = 256;
+/// Longest time of a call that is tuned by default, in seconds.
+const LONGEST_SECONDS: f64 = 0.2;
+/// A kernel replaces the kernel in use if it is faster by this factor.
+const LEAST_GAIN: f64 = 1.02;

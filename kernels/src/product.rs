@@ -74,6 +74,17 @@ impl Product {
         }
     }
 
+    /// Returns the number of work-groups that compute a product with the sizes m, n and k.
+    #[must_use]
+    pub fn groups(&self, [m, n, k]: [usize; 3]) -> usize {
+        let [mwg, nwg] = self.tile();
+        let parts = match self {
+            Product::Block(params) => params.parts(k),
+            Product::Tile(_) | Product::Vector(_) | Product::Panel(..) => 1,
+        };
+        m.div_ceil(mwg).saturating_mul(n.div_ceil(nwg)).saturating_mul(parts)
+    }
+
     /// Returns the program of a large product in which no operand is transposed.
     #[must_use]
     pub fn program(&self, dtype: DType) -> Program {

@@ -71,6 +71,7 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             // with constant sizes, each size of a product would need a program of its own
             structural("inline", &[0]),
             axis("raster", &[1, 8]),
+            axis("split", &[1, 2, 4, 8, 16, 32]),
         ],
         _ => {
             let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;

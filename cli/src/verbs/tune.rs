@@ -256,9 +256,8 @@ impl Session<'_> {
 
     /// The kernel that a call uses before it is tuned. `None` if the call uses several kernels.
     fn used(&self, call: &Call) -> Option<Kernel> {
-        let [m, n, _] = call.sizes;
         match call.routine.as_str() {
-            "gemm" => self.tuning.products(call.dtype(), [m, n]).next().map(Kernel::Product),
+            "gemm" => self.tuning.products(call.dtype(), call.sizes).next().map(Kernel::Product),
             _ => None,
         }
     }

@@ -65,7 +65,7 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn multiply(&mut self, product: Product<'_, D::Buffer>) -> Result<()> {
         let (Product { k, a, b, c, .. }, dtype) = (product, self.dtype);
         let groups = self.device.facts().limits.groups;
-        let entry = |device: &D, number| device.tuning().products(dtype, [c.rows, c.cols]).nth(number);
+        let entry = |device: &D, number| device.tuning().products(dtype, [c.rows, c.cols, k]).nth(number);
         let mut next = entry(self.device, 0);
         for number in 1.. {
             let Some(kernel) = next else { break };

@@ -16,7 +16,7 @@ fn shipped(facts: &DeviceFacts, dialect: Dialect) -> Tuning {
 
 /// Returns the kernels for products of order n in the order of preference, with the extents of their tiles.
 fn products(tuning: &Tuning, dtype: DType, n: usize) -> Vec<(&'static str, [usize; 2])> {
-    tuning.products(dtype, [n; 2]).map(|product| (product.kernel(), product.tile())).collect()
+    tuning.products(dtype, [n; 3]).map(|product| (product.kernel(), product.tile())).collect()
 }
 
 #[test]
@@ -49,6 +49,25 @@ fn products_have_tiles_as_large_as_keeps_every_multiprocessor_at_work() {
     // a driver that does not report the number of multiprocessors
     let unknown = shipped(&device(DeviceKind::Other, 1024, 48), Dialect::OpenClC);
     assert_eq!(products(&unknown, DType::F64, 64)[0], ("gemm_vector", [64; 2]));
+}
+
+#[test]
+fn an_entry_applies_to_the_sizes_and_the_groups_that_it_names() {
+    let gpu = device(DeviceKind::Gpu, 256, 16);
+    let tile = "mwg=8 nwg=4 kwg=2 mr=4 nr=2 kr=2 memory=0 stages=1 pad=0 vw=1 order=0 indexing=0 inline=0 raster=1";
+    let text = format!(
+        "gemm_block side<=4 tall {tile} split=2\ngemm_block terms>=100 terms<=200 {tile} split=3\n\
+         gemm_block groups>=64 {tile} split=8\ngemm_block {tile} split=1"
+    );
+    let tuning = shipped(&gpu, Dialect::Wgsl).preferring(&text, &gpu, Dialect::Wgsl).unwrap();
+    let parts = |sizes| match tuning.products(DType::F32, sizes).next() {
+        Some(Product::Block(params)) => params.split,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([[100, 4, 2], [100, 5, 2], [4, 100, 2]].map(parts), [2, 1, 1]);
+    assert_eq!([99, 100, 200, 201].map(|k| parts([5, 5, k])), [1, 3, 3, 1]);
+    // 4 × 2 tiles, and as many parts of at least one slice of two terms
+    assert_eq!([14, 15].map(|k| parts([32, 8, k])), [1, 8]);
 }
 
 #[test]

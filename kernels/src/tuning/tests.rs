@@ -46,6 +46,26 @@ fn products_have_tiles_as_large_as_keeps_every_multiprocessor_at_work() {
         // operands that are not worth a copy to vectors
         assert_eq!(products(&tuning, DType::F64, 4096)[2], ("gemm_tile", [128, 64]));
     }
+    // few tiles and many terms
+    let h100 = shipped(&h100, Dialect::OpenClC);
+    for (sizes, tile, groups) in [
+        ([2000, 1, 2000], [64, 8], 512),
+        ([1, 2000, 2000], [8, 64], 512),
+        ([2000, 16, 2000], [64, 8], 1024),
+        ([64, 64, 16_384], [32; 2], 128),
+        ([64, 64, 1024], [32; 2], 32),
+    ] {
+        for dtype in [DType::F32, DType::F64] {
+            let first = h100.products(dtype, sizes).next().unwrap();
+            assert_eq!((first.kernel(), first.tile(), first.groups(sizes)), ("gemm_block", tile, groups), "{dtype} {sizes:?}");
+        }
+    }
+    // few terms, or enough tiles
+    for sizes in [[2000, 1, 500], [64, 64, 1000], [5000, 1, 5000], [512, 512, 4096]] {
+        let are_tiles = [DType::F32, DType::F64].map(|dtype| h100.products(dtype, sizes).next().unwrap().kernel() == "gemm_tile");
+        assert_eq!(are_tiles, [true; 2], "{sizes:?}");
+    }
+    assert_eq!(h100.products(DType::F64, [2500, 1, 2500]).next().unwrap().tile(), [16; 2]);
     // a driver that does not report the number of multiprocessors
     let unknown = shipped(&device(DeviceKind::Other, 1024, 48), Dialect::OpenClC);
     assert_eq!(products(&unknown, DType::F64, 64)[0], ("gemm_vector", [64; 2]));

@@ -4,7 +4,9 @@
 pub mod goal;
 pub mod message;
 pub mod meter;
+pub mod order;
 pub mod pictures;
 pub mod results;
 pub mod search;
+pub mod sizes;
 pub mod worker;

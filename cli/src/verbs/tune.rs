@@ -14,7 +14,7 @@ use lapidary_tune::Method;
 use crate::bench::plot::check_picture;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions, parse_positive};
+use crate::options::{DTypeFlag, DeviceOptions};
 use crate::progress::Progress;
 use crate::report::{note, out};
 use crate::tune::goal::{Device, Goal};
@@ -22,6 +22,7 @@ use crate::tune::message::{Call, Job, Message};
 use crate::tune::meter::Meter;
 use crate::tune::results::{Winner, save, slug};
 use crate::tune::search::{Candidate, Plan, Shown, outcomes};
+use crate::tune::sizes::{self, SizeOptions};
 use crate::tune::{pictures, worker};
 use crate::worker::{Inbox, send};
 
@@ -37,9 +38,8 @@ pub struct Args {
     /// Element type of the matrices [default: all that the device has]
     #[arg(long, value_enum)]
     dtype: Option<DTypeFlag>,
-    /// Orders of the matrices, or a list of such orders [default: three orders that suit the speed of the device]
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_positive)]
-    n: Vec<usize>,
+    #[command(flatten)]
+    sizes: SizeOptions,
     /// Search only the parameters of this kernel, such as gemm_tile
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
@@ -81,6 +81,7 @@ the combinations of values that were left out are counted by reason; with --budg
 Examples:
   lapidary tune --device opencl:0
   lapidary tune gemm --device wgpu:0 --dtype f32 --n 1024 --budget 60 --plot gemm.svg
+  lapidary tune gemm --device opencl:0 --m 2000,64 --n 1,64 --k 2000,16384 --kernel gemm_block
   lapidary tune gemm --device opencl:0 --kernel gemm_tile --strategy exhaustive --record tile.tsv
   lapidary tune --device opencl:0 --budget 0 --explain
   lapidary tune --export tuned.txt";
@@ -101,9 +102,12 @@ impl Args {
         Call { routine: self.routine.clone(), is_f64, sizes: [n; 3], transposed: [false; 2], seed: self.seed }
     }
 
+    fn routine(&self) -> Routine {
+        Routine::named(&self.routine).expect("the command line accepts only names of routines")
+    }
+
     fn kernels(&self) -> Result<Vec<&'static str>> {
-        let routine = Routine::named(&self.routine).expect("the command line accepts only names of routines");
-        let all = kernels_of(routine);
+        let all = kernels_of(self.routine());
         match &self.kernel {
             None => Ok(all.to_vec()),
             Some(name) => match all.iter().find(|known| *known == name) {
@@ -269,12 +273,14 @@ impl Session<'_> {
         format!("{speed}seconds={:.3e} m={m} n={n} k={k} kernels={} driver={driver}", best.seconds, lapidary::kernels::GENERATOR)
     }
 
-    /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second.
+    /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second, and a narrow
+    /// product.
     fn calls(&mut self, dtypes: &[DType]) -> Result<Vec<Call>> {
-        let mut calls = Vec::new();
+        let (mut calls, routine) = (Vec::new(), self.args.routine());
+        let named = self.args.sizes.calls(routine)?;
         for &dtype in dtypes {
-            let orders = if self.args.n.is_empty() { self.orders(dtype)? } else { self.args.n.clone() };
-            calls.extend(orders.into_iter().map(|n| self.args.call(dtype, n)));
+            let sizes = if named.is_empty() { sizes::defaults(routine, &self.orders(dtype)?) } else { named.clone() };
+            calls.extend(sizes.into_iter().map(|sizes| Call { sizes, ..self.args.call(dtype, sizes[1]) }));
         }
         Ok(calls)
     }

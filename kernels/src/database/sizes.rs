@@ -16,7 +16,7 @@ pub struct ProductSizes {
 }
 
 /// Along which extent a matrix is longer. A square matrix is tall and wide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Orientation {
     /// At least as many rows as columns.
     Tall,

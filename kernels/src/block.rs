@@ -97,8 +97,8 @@ impl BlockParams {
     /// which every part has at least one slice.
     #[must_use]
     pub fn parts(&self, k: usize) -> usize {
-        let halves = std::iter::successors(Some(self.split), |&parts| (parts > 1).then_some(parts / 2));
-        halves.into_iter().find(|&parts| parts <= k.div_ceil(self.kwg)).unwrap_or(1)
+        let mut halves = std::iter::successors(Some(self.split), |&parts| (parts > 1).then_some(parts / 2));
+        halves.find(|&parts| parts <= k.div_ceil(self.kwg)).unwrap_or(1)
     }
 
     /// Returns whether A, and whether B, passes through local memory.

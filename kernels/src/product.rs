@@ -83,7 +83,7 @@ impl Product {
         }
     }
 
-    /// Returns the number of work-groups that compute a product with the sizes m, n and k.
+    /// Returns the number of work-groups that compute all parts of a product with the sizes m, n and k.
     #[must_use]
     pub fn groups(&self, [m, n, k]: [usize; 3]) -> usize {
         let [mwg, nwg] = self.tile();

@@ -126,7 +126,7 @@ impl Kernels {
     }
 
     fn product(&self) -> Result<(Program, &'static str)> {
-        let first = self.tuning.products(DType::F32, [LARGE; 2]).next();
+        let first = self.tuning.products(DType::F32, [LARGE; 3]).next();
         let product =
             first.ok_or_else(|| Error::new(ErrorKind::Unsupported, "prepare", "the device runs no kernel for products"))?;
         Ok((product.program(DType::F32), product.kernel()))
@@ -248,7 +248,7 @@ mod tests {
         };
         for dtype in [DType::F32, DType::F64].into_iter().filter(|&dtype| found.facts.computes(dtype)) {
             let listed = Tuning::shared(&found.facts, Dialect::OpenClC);
-            let listed = listed.products(dtype, [LARGE; 2]).filter_map(|product| match product {
+            let listed = listed.products(dtype, [LARGE; 3]).filter_map(|product| match product {
                 Product::Vector(params) => Some(params),
                 Product::Tile(_) | Product::Panel(..) | Product::Block(_) => None,
             });

@@ -99,6 +99,39 @@ fn with_each_model_of_memory() {
     }
 }
 
+/// Tests products whose terms are divided into parts: with equal and with unequal numbers of slices, with fewer terms than parts, with one
+/// row, and with one column. Each case computes one product only, as in [`with_each_model_of_memory`].
+#[test]
+fn with_terms_in_parts() {
+    let (plain, odd) = (BlockParams::PLAIN, [37, 29, 53]);
+    let local = BlockParams { kwg: 4, memory: 1, ..plain };
+    let staged = BlockParams { memory: 4, ..local };
+    let (n, t) = (Op::NoTrans, Op::Trans);
+    let single = [
+        ([n, n], odd, BlockParams { split: 4, vw: 2, raster: 4, ..plain }),
+        ([t, n], [1, 29, 200], BlockParams { split: 8, kwg: 16, memory: 5, stages: 2, ..local }),
+        ([n, t], [37, 1, 203], BlockParams { split: 5, memory: 3, indexing: 1, ..plain }),
+    ];
+    let double = [
+        ([t, t], odd, BlockParams { split: 32, stages: 2, vw: 4, pad: 1, inline: 1, ..staged }),
+        ([n, t], [37, 29, 7], BlockParams { split: 32, indexing: 1, raster: 2, ..staged }),
+        ([n, n], [8, 4, 3], BlockParams { split: 2, ..local }),
+    ];
+    for device in devices([|device| device]) {
+        let with = |device: OpenClDevice, params| device.with_entries(&Product::Block(params).to_string()).unwrap();
+        let device = single.into_iter().fold(device, |device, (ops, sizes, params)| {
+            let device = with(device, params);
+            Instructions(&device).product::<f32>(ops, sizes);
+            device
+        });
+        double.into_iter().fold(device, |device, (ops, sizes, params)| {
+            let device = with(device, params);
+            Instructions(&device).product::<f64>(ops, sizes);
+            device
+        });
+    }
+}
+
 /// Kernel for products by vector loads, with tiles that a compiler for a CPU unrolls in seconds.
 const NARROW: &str = "gemm_vector mwg=32 nwg=32 kwg=4 mr=4 nr=8 lanes_n=4";
 

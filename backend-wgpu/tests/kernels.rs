@@ -108,6 +108,34 @@ fn with_each_model_of_memory() {
     }
 }
 
+/// Tests products whose terms are divided into parts: with equal and with unequal numbers of slices, with fewer terms than parts, with one
+/// row, and with one column.
+#[test]
+fn with_terms_in_parts() {
+    let (plain, odd) = (BlockParams::PLAIN, [37, 29, 53]);
+    let local = BlockParams { kwg: 4, memory: 1, ..plain };
+    let staged = BlockParams { memory: 4, ..local };
+    let (n, t) = (Op::NoTrans, Op::Trans);
+    let cases = [
+        ([n, n], odd, BlockParams { split: 4, vw: 2, raster: 4, ..plain }),
+        ([t, n], [1, 29, 200], BlockParams { split: 8, kwg: 16, memory: 5, stages: 2, ..local }),
+        ([n, t], [37, 1, 203], BlockParams { split: 5, memory: 3, indexing: 1, ..plain }),
+        ([t, t], odd, BlockParams { split: 32, stages: 2, vw: 4, pad: 1, inline: 1, ..staged }),
+        ([n, t], [37, 29, 7], BlockParams { split: 32, indexing: 1, raster: 2, ..staged }),
+        ([n, n], [8, 4, 3], BlockParams { split: 2, ..local }),
+    ];
+    for (f64, device) in devices(|device| device) {
+        cases.into_iter().fold(device, |device, (ops, sizes, params)| {
+            let device = device.with_entries(&Product::Block(params).to_string()).unwrap();
+            Instructions(&device).product::<f32>(ops, sizes);
+            if f64 {
+                Instructions(&device).product::<f64>(ops, sizes);
+            }
+            device
+        });
+    }
+}
+
 /// Tests products of matrices whose columns consist of whole vectors. The kernel therefore reads the operands without a copy, and
 /// transposes the vectors of B itself. In `f64` the test uses the large tile, which Lapidary does not choose for small products.
 #[test]

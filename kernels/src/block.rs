@@ -52,6 +52,9 @@ pub struct BlockParams {
     /// Number of columns of tiles that the work-groups visit together, row of tiles by row of tiles. With 1, they visit one column of
     /// tiles after the other.
     pub raster: usize,
+    /// Number of parts into which the terms of a product are divided, 1 for no division. Each work-group adds the terms of one part
+    /// into scratch memory, and a second kernel adds the parts.
+    pub split: usize,
 }
 }
 
@@ -75,6 +78,7 @@ impl BlockParams {
         indexing: 0,
         inline: 0,
         raster: 1,
+        split: 1,
     };
 
     /// Returns the number of work-items in a work-group, in each dimension.
@@ -87,6 +91,14 @@ impl BlockParams {
     #[must_use]
     pub fn items(&self) -> usize {
         self.local().iter().product()
+    }
+
+    /// Returns the number of parts of a product with `k` terms: the largest of `split`, half of `split`, a quarter of it and so on for
+    /// which every part has at least one slice.
+    #[must_use]
+    pub fn parts(&self, k: usize) -> usize {
+        let mut halves = std::iter::successors(Some(self.split), |&parts| (parts > 1).then_some(parts / 2));
+        halves.find(|&parts| parts <= k.div_ceil(self.kwg)).unwrap_or(1)
     }
 
     /// Returns whether A, and whether B, passes through local memory.
@@ -108,8 +120,8 @@ impl BlockParams {
     /// # Errors
     /// A parameter violates a constraint, which the error states with its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
-        let BlockParams { mwg, nwg, kwg, mr, nr, kr, memory, stages, pad, vw, order, indexing, inline, raster } = *self;
-        if [mwg, nwg, kwg, mr, nr, kr, vw, raster].contains(&0) {
+        let BlockParams { mwg, nwg, kwg, mr, nr, kr, memory, stages, pad, vw, order, indexing, inline, raster, split } = *self;
+        if [mwg, nwg, kwg, mr, nr, kr, vw, raster, split].contains(&0) {
             return Err("every extent is at least one".to_owned());
         }
         let has_slices = self.in_local_memory().contains(&true);
@@ -152,8 +164,14 @@ pub(crate) mod tests {
                         let bit = |at: usize| other >> at & 1;
                         let (kwg, pad) = if has_slices { (8, bit(0)) } else { (2, 0) };
                         let shape = BlockParams { kwg, memory, stages, pad, vw, ..PARAMS };
-                        let params =
-                            BlockParams { order: bit(1), indexing: bit(2), inline: bit(3), raster: 1 + 3 * bit(4), ..shape };
+                        let params = BlockParams {
+                            order: bit(1),
+                            indexing: bit(2),
+                            inline: bit(3),
+                            raster: 1 + 3 * bit(4),
+                            split: 1 + 2 * bit(0),
+                            ..shape
+                        };
                         let sizes = (params.inline == 1).then_some([37, 29, 53]);
                         if has_slices || stages == 1 {
                             let (trans_a, trans_b) = (flags & 1 == 1, flags & 2 == 2);
@@ -174,6 +192,7 @@ pub(crate) mod tests {
         assert_eq!((direct.check(DType::F64, &limits), direct.local_bytes(DType::F64)), (Ok(()), 0));
         let refused = [
             (BlockParams { kr: 0, ..PARAMS }, "every extent"),
+            (BlockParams { split: 0, ..PARAMS }, "every extent"),
             (BlockParams { memory: 6, ..PARAMS }, "models"),
             (BlockParams { order: 2, ..PARAMS }, "two texts"),
             (BlockParams { mwg: 34, ..PARAMS }, "mr divides mwg"),

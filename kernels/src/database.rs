@@ -14,6 +14,9 @@
 //! | `f32`, `f64` | one element type |
 //! | `opencl`, `wgsl` | one language |
 //! | `groups>=N` | products for which the kernel has at least N work-groups; `groups>=units`: one per multiprocessor |
+//! | `side<=N` | products in which the smaller extent of C is at most N |
+//! | `tall`, `wide` | products in which C has at least as many rows as columns, or at least as many columns as rows |
+//! | `terms>=N`, `terms<=N` | products with at least, or at most, N terms (extent along k) |
 //! | `rows>=N` | panels with at least N rows |
 //!
 //! An entry `stop gemm`, or `stop` with the name of a family such as `stop strips`, says that no later entry for products or for the
@@ -27,6 +30,9 @@ use crate::product::Product;
 use crate::tuning::Dialect;
 
 mod parse;
+mod sizes;
+
+pub use sizes::{Orientation, ProductSizes};
 
 /// Entries for kernels, from the texts of this crate and from texts of users.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +51,8 @@ pub struct Entry {
     pub dialect: Option<Dialect>,
     /// Sizes from which on the entry applies.
     pub least: Least,
+    /// Sizes of the products to which the entry applies.
+    pub sizes: ProductSizes,
     /// The kernel with its parameters.
     pub kernel: Kernel,
     /// Where the entry comes from, such as `gemm.txt:12`, and the comment at its end. An explanation shows both to users.

@@ -61,6 +61,7 @@ fn body(program: &Program) -> Body {
         Program::GemmTile { .. } => include_str!("opencl/gemm_tile.cl"),
         Program::GemmVector { .. } => return Body::Shared { kernel: "gemm_vector", template: shared::GEMM_VECTOR },
         Program::GemmBlock { .. } => return Body::Shared { kernel: "gemm_block", template: shared::GEMM_BLOCK },
+        Program::SumParts { .. } => return Body::Shared { kernel: "sum_parts", template: shared::SUM_PARTS },
         Program::Pad { .. } => return Body::Shared { kernel: "pad", template: shared::PAD },
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),
         Program::GemmBatched { .. } => include_str!("opencl/gemm_batched.cl"),

@@ -74,6 +74,22 @@ impl Product {
         }
     }
 
+    /// Returns the number of parts into which the kernel divides `k` terms.
+    #[must_use]
+    pub fn parts(&self, k: usize) -> usize {
+        match self {
+            Product::Block(params) => params.parts(k),
+            Product::Tile(_) | Product::Vector(_) | Product::Panel(..) => 1,
+        }
+    }
+
+    /// Returns the number of work-groups that compute all parts of a product with the sizes m, n and k.
+    #[must_use]
+    pub fn groups(&self, [m, n, k]: [usize; 3]) -> usize {
+        let [mwg, nwg] = self.tile();
+        m.div_ceil(mwg).saturating_mul(n.div_ceil(nwg)).saturating_mul(self.parts(k))
+    }
+
     /// Returns the program of a large product in which no operand is transposed.
     #[must_use]
     pub fn program(&self, dtype: DType) -> Program {

@@ -70,6 +70,13 @@ pub enum Program {
         /// The sizes m, n and k of the product, if they are constants in the text.
         sizes: Option<[usize; 3]>,
     },
+    /// Kernel `sum_parts`: adds the parts of a product whose terms are divided between work-groups.
+    SumParts {
+        /// Element type of the matrices.
+        dtype: DType,
+        /// Number of work-items in a work-group.
+        items: usize,
+    },
     /// Kernel `pad`: copies lines of one or two matrices side by side, with zeros for missing lines and terms.
     Pad {
         /// Element type of the matrices.
@@ -207,6 +214,7 @@ impl Program {
             Program::GemmTile { dtype, .. }
             | Program::GemmVector { dtype, .. }
             | Program::GemmBlock { dtype, .. }
+            | Program::SumParts { dtype, .. }
             | Program::Pad { dtype, .. }
             | Program::GemmPanel { dtype, .. }
             | Program::GemmBatched { dtype, .. }
@@ -230,6 +238,7 @@ impl Program {
             }
             Program::Strips { dtype, params } => Some(params.vector(dtype)),
             Program::GemmBlock { params, .. } => Some(params.vw),
+            Program::SumParts { .. } => Some(1),
             _ => None,
         }
     }
@@ -261,6 +270,7 @@ impl Program {
             | Program::Columns { items, .. }
             | Program::Exchange { items, .. }
             | Program::Solve { items, .. }
+            | Program::SumParts { items, .. }
             | Program::Pad { items, .. } => [items, 1],
         }
     }
@@ -309,7 +319,9 @@ impl Program {
                 let bytes = items * (order + 2) * dtype.size() + items / 4 * (dtype.size() + size_of::<u32>());
                 local("a matrix with the search for a pivot", bytes).and_then(|()| group(items))
             }
-            Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
+            Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } | Program::SumParts { items, .. } => {
+                group(items)
+            }
             Program::Solve { items, .. } if !items.is_power_of_two() || unknowns_of_group(items) < TRIANGLE => {
                 Err(format!("{items} work-items do not have {TRIANGLE} unknowns, or not a power of two"))
             }
@@ -358,6 +370,7 @@ impl Program {
                 let sizes = sizes.map_or(Vec::new(), |[m, n, k]| vec![("m", m), ("n", n), ("k", k)]);
                 ("gemm_block", [params.values(), flags.to_vec(), sizes].concat())
             }
+            Program::SumParts { items, .. } => ("sum_parts", vec![("items", items)]),
             Program::Pad { dtype, items } => ("pad", vec![("items", items), ("side", SIDE), ("v", VectorParams::vector(dtype))]),
             Program::GemmPanel { params, .. } => ("gemm_panel", params.values()),
             Program::GemmBatched { lanes, micro, trans_a, trans_b, .. } => {

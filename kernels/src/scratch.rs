@@ -8,7 +8,7 @@ use lapidary_core::Result;
 /// purposes.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
-    /// Packed copies of the operands of a product.
+    /// Packed copies of the operands of a product, or the parts of a product whose terms are divided.
     Panels,
     /// Product that is a factor of the next product.
     Product,

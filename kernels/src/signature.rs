@@ -39,6 +39,17 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("c_ld", Size),
         ],
         "gemm_vector" | "gemm_block" => signature("gemm_tile"),
+        "sum_parts" => vec![
+            ("m", Size),
+            ("n", Size),
+            ("count", Size),
+            ("alpha", Real),
+            ("parts", In),
+            ("beta", Real),
+            ("c", Out),
+            ("c_at", Size),
+            ("c_ld", Size),
+        ],
         "exchange" => vec![
             ("count", Size),
             ("n", Size),

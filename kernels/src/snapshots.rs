@@ -41,11 +41,14 @@ fn texts_are_the_accepted_ones() {
     let direct = BlockParams { memory: 0, kwg: 2, stages: 1, pad: 0, ..PARAMS };
     let mixed = BlockParams { memory: 2, stages: 1, vw: 1, order: 1, ..PARAMS };
     let staged = BlockParams { memory: 4, vw: 4, indexing: 1, raster: 4, inline: 1, ..PARAMS };
+    let split = BlockParams { split: 4, ..direct };
     let program = |dtype, params, trans_a, trans_b, sizes| Program::GemmBlock { dtype, params, trans_a, trans_b, sizes };
     let texts = [
         ("gemm_block_direct", program(DType::F32, direct, false, false, None)),
         ("gemm_block_mixed", program(DType::F32, mixed, true, false, None)),
+        ("gemm_block_split", program(DType::F32, split, false, true, None)),
         ("gemm_block_staged", program(DType::F64, staged, false, true, Some([37, 29, 53]))),
     ];
     texts.iter().for_each(|(file, program)| compare_both(file, program, "gemm_block", 3));
+    compare_both("sum_parts", &Program::SumParts { dtype: DType::F64, items: 64 }, "sum_parts", 2);
 }

@@ -2,7 +2,7 @@
 
 use lapidary_core::DType;
 
-use crate::database::Family;
+use crate::database::{Family, ProductSizes};
 use crate::product::Product;
 
 /// A parameter of a kernel with the values that are worth trying.
@@ -71,6 +71,8 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             // with constant sizes, each size of a product would need a program of its own
             structural("inline", &[0]),
             axis("raster", &[1, 8]),
+            // large products have enough tiles
+            axis("split", &[1]),
         ],
         _ => {
             let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;
@@ -78,6 +80,41 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             vec![axis("items", &(0..=most).map(|power| 1 << power).collect::<Vec<usize>>())]
         }
     })
+}
+
+/// Returns the axes of a kernel for a call with the sizes m, n and k. A narrow product has other values of the parameters of
+/// `gemm_block` than a large one: tiles that are not longer than C, and divided terms.
+#[must_use]
+pub fn axes_for(kernel: &str, dtype: DType, sizes: [usize; 3]) -> Option<Vec<Axis>> {
+    let mut axes = axes(kernel, dtype)?;
+    if kernel == "gemm_block" && ProductSizes::like_narrow(sizes).is_some() {
+        for axis in &mut axes {
+            axis.values = narrow_values(axis, sizes);
+        }
+    }
+    Some(axes)
+}
+
+/// Number of extents of a tile that are worth trying along an extent of a narrow product.
+const NARROW_EXTENTS: usize = 5;
+
+/// Returns the values of an axis of `gemm_block` for a narrow product.
+fn narrow_values(axis: &Axis, [m, n, _]: [usize; 3]) -> Vec<usize> {
+    let powers = |most: usize| (0..=8).map(|power| 1 << power).filter(|&extent| extent <= most).collect::<Vec<usize>>();
+    let extents = |extent: usize| {
+        let all = powers(extent.next_power_of_two());
+        all[all.len().saturating_sub(NARROW_EXTENTS)..].to_vec()
+    };
+    match axis.name {
+        "mwg" => extents(m),
+        "nwg" => extents(n),
+        "mr" | "nr" => powers(4),
+        "split" => powers(32),
+        // the order of the products and the tiles matters little where memory is the limit
+        "order" | "indexing" => vec![0],
+        "raster" => vec![1],
+        _ => axis.values.clone(),
+    }
 }
 
 /// Returns the names of all kernels whose parameters can be tuned for a routine: kernels for products, or families of other kernels.
@@ -118,5 +155,17 @@ mod tests {
             }
         }
         assert_eq!(axes("gemm", DType::F32), None);
+    }
+
+    #[test]
+    fn a_narrow_product_has_short_tiles_and_divided_terms() {
+        let values = |name: &str, sizes| {
+            let axes = axes_for("gemm_block", DType::F64, sizes).unwrap();
+            axes.into_iter().find(|axis| axis.name == name).unwrap().values
+        };
+        assert_eq!(values("mwg", [2000, 5, 2000]), [16, 32, 64, 128, 256]);
+        assert_eq!([values("nwg", [2000, 5, 2000]), values("mwg", [1, 2000, 2000])], [vec![1, 2, 4, 8], vec![1]]);
+        assert_eq!([values("split", [64, 64, 16_384]), values("split", [64; 3])], [vec![1, 2, 4, 8, 16, 32], vec![1]]);
+        assert_eq!(axes_for("gemm_tile", DType::F64, [2000, 5, 2000]), axes("gemm_tile", DType::F64));
     }
 }

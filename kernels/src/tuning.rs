@@ -2,7 +2,7 @@
 
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature};
 
-use crate::database::{Database, Entry, Family, Kernel, LeastGroups};
+use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes};
 use crate::product::Product;
 use crate::program::Program;
 use crate::scratch::Purpose;
@@ -73,6 +73,8 @@ struct Ranked<P> {
     params: P,
     /// Minimum number of work-groups of a product, or of rows of a panel.
     least: usize,
+    /// Sizes of the products to which the entry applies.
+    sizes: ProductSizes,
     /// Where the entry comes from.
     origin: String,
 }
@@ -138,32 +140,30 @@ impl Tuning {
     }
 
     fn push(&mut self, entry: &Entry, dtype: DType, facts: &DeviceFacts) {
-        let origin = entry.origin.clone();
+        let (sizes, origin) = (entry.sizes, entry.origin.clone());
         match entry.kernel {
             Kernel::Product(params) => {
                 let least = match entry.least.groups {
                     LeastGroups::Number(groups) => groups,
                     LeastGroups::Units => facts.compute_units.unwrap_or(1),
                 };
-                self.products[index(dtype)].push(Ranked { params, least, origin });
+                self.products[index(dtype)].push(Ranked { params, least, sizes, origin });
             }
             Kernel::Group(family, params) => {
                 let least = entry.least.rows;
-                self.groups[family as usize][index(dtype)].push(Ranked { params, least, origin });
+                self.groups[family as usize][index(dtype)].push(Ranked { params, least, sizes, origin });
             }
             Kernel::Stop(Some(family)) => self.groups[family as usize][index(dtype)].is_closed = true,
             Kernel::Stop(None) => self.products[index(dtype)].is_closed = true,
         }
     }
 
-    /// Returns the kernels for an m×n product in the order of preference: those that have as many work-groups in the product as
-    /// their entries require.
-    pub fn products(&self, dtype: DType, [m, n]: [usize; 2]) -> impl Iterator<Item = Product> {
-        let groups = move |product: Product| {
-            let [mwg, nwg] = product.tile();
-            m.div_ceil(mwg).saturating_mul(n.div_ceil(nwg))
+    /// Returns the kernels for a product with the sizes m, n and k in the order of preference: those whose entries apply to the sizes,
+    /// and that have as many work-groups in the product as their entries require.
+    pub fn products(&self, dtype: DType, sizes: [usize; 3]) -> impl Iterator<Item = Product> {
+        let suits = move |ranked: &&Ranked<Product>| {
+            ranked.sizes.hold(sizes) && (ranked.least == 0 || ranked.params.groups(sizes) >= ranked.least)
         };
-        let suits = move |ranked: &&Ranked<Product>| ranked.least == 0 || groups(ranked.params) >= ranked.least;
         self.products[index(dtype)].entries.iter().filter(suits).map(|ranked| ranked.params)
     }
 

@@ -96,6 +96,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
     match program {
         Program::GemmVector { .. } => [crate::shared::GEMM_VECTOR, ""],
         Program::GemmBlock { .. } => [crate::shared::GEMM_BLOCK, ""],
+        Program::SumParts { .. } => [crate::shared::SUM_PARTS, ""],
         Program::Pad { .. } => [crate::shared::PAD, ""],
         Program::GemmTile { .. } => [include_str!("wgsl/gemm_tile.wgsl"), STORE],
         Program::GemmPanel { .. } if kernel == "pack" => [include_str!("wgsl/pack.wgsl"), ""],
@@ -152,6 +153,7 @@ mod tests {
             (product(TileParams { vwm: 4, ..tile }, false, true), &["gemm_tile"]),
             (Program::GemmVector { dtype, params: wide, trans_b: true, vec_c: false }, &["gemm_vector"]),
             (Program::GemmVector { dtype, params: ahead, trans_b: false, vec_c: true }, &["gemm_vector"]),
+            (Program::SumParts { dtype, items: 64 }, &["sum_parts"]),
             (Program::Pad { dtype, items: 64 }, &["pad"]),
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
             (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp", "zero_pivots", "clear"]),

@@ -1,7 +1,7 @@
 //! What a search varies: the parameters of one kernel of the database, for one call.
 
 use lapidary::kernels::database::Kernel;
-use lapidary::kernels::space::axes;
+use lapidary::kernels::space::axes_for;
 use lapidary::kernels::{Dialect, check};
 use lapidary::{DType, DeviceFacts};
 use lapidary_tune::{Axis, Header, Space};
@@ -34,7 +34,7 @@ impl Goal {
     /// No kernel of the database has the name `kernel`.
     pub fn new(call: Call, kernel: &'static str, device: &Device) -> Result<Self> {
         let unknown = || Failure::usage(format!("no kernel is called `{kernel}`"));
-        let axes = axes(kernel, call.dtype()).ok_or_else(unknown)?;
+        let axes = axes_for(kernel, call.dtype(), call.sizes).ok_or_else(unknown)?;
         let names: Vec<&str> = axes.iter().map(|axis| axis.name).collect();
         let axes =
             axes.into_iter().map(|axis| Axis { name: axis.name.to_owned(), values: axis.values, structural: axis.is_structural });

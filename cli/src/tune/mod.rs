@@ -4,8 +4,10 @@
 pub mod goal;
 pub mod message;
 pub mod meter;
+pub mod order;
 pub mod pictures;
 pub mod replay;
 pub mod results;
 pub mod search;
+pub mod sizes;
 pub mod worker;

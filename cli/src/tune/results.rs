@@ -9,6 +9,7 @@ use lapidary::kernels::database::{Entry, Kernel, Least, LeastGroups, Scope};
 
 use super::goal::Device;
 use super::message::Call;
+use super::order;
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
 
@@ -40,13 +41,14 @@ pub fn save(folder: &Path, device: &Device, winner: &Winner) -> Result<PathBuf> 
         dtype: Some(winner.call.dtype()),
         dialect: Some(device.dialect),
         least: Least::default(),
+        sizes: order::sizes_of(winner.kernel, &winner.call),
         kernel: winner.kernel,
         origin: winner.measurement.clone(),
     });
     let mut text = format!("{HEADING}\n\n{kept}{scope}\n");
     for dtype in [DType::F32, DType::F64] {
         let mut of_type: Vec<&mut Entry> = entries.iter_mut().filter(|entry| entry.dtype == Some(dtype)).collect();
-        restrict(&mut of_type);
+        order::sort(&mut of_type, restrict);
         for entry in of_type {
             text += &format!("{entry}  # {}\n", entry.origin);
         }
@@ -118,7 +120,7 @@ fn sizes(entry: &Entry) -> Option<[usize; 3]> {
     Some([value("m=")?, value("n=")?, value("k=")?])
 }
 
-/// Sorts the entries of one type from large to small products. An entry applies from the size on that lies, as a geometric mean,
+/// Sorts entries that apply to the same sizes from large to small products. An entry applies from the size on that lies, as a geometric mean,
 /// between its own measured size and the next smaller one.
 fn restrict(entries: &mut [&mut Entry]) {
     let elements = |entry: &Entry| sizes(entry).map_or(0.0, |[m, n, _]| m as f64 * n as f64);
@@ -127,7 +129,8 @@ fn restrict(entries: &mut [&mut Entry]) {
     for (entry, pair) in entries.iter_mut().zip(measured.windows(2)) {
         if let (Kernel::Product(product), true) = (entry.kernel, pair[1] > 0.0) {
             let [mwg, nwg] = product.tile();
-            let groups = (pair[0] * pair[1]).sqrt() / (mwg * nwg) as f64;
+            let parts = sizes(entry).map_or(1, |[_, _, k]| product.parts(k));
+            let groups = (pair[0] * pair[1]).sqrt() / (mwg * nwg) as f64 * parts as f64;
             entry.least.groups = LeastGroups::Number(groups.ceil() as usize);
         }
     }

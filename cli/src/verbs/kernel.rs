@@ -125,7 +125,7 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
         note(&format!("  {kernel}: {times}, {}, each of {}", counted(groups, "work-group"), counted(items, "work-item")));
     }
     if shape.routine == Routine::Gemm {
-        let mut skipped = tuning.products(dtype, [shape.m, shape.n]).peekable();
+        let mut skipped = tuning.products(dtype, [shape.m, shape.n, shape.k]).peekable();
         let used = |product: &Product| launches.iter().any(|launch| launch.kernel == product.kernel());
         while let Some(product) = skipped.next_if(|product| !used(product)) {
             note(&format!("  not used, as it does not suit the operands: {product}"));

@@ -12,11 +12,12 @@ use lapidary_tune::Method;
 use crate::bench::plot::check_picture;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions, parse_positive};
+use crate::options::{DTypeFlag, DeviceOptions};
 use crate::report::{note, out};
 use crate::tune::goal::Device;
 use crate::tune::message::{Call, Message};
 use crate::tune::replay::Replay;
+use crate::tune::sizes::SizeOptions;
 use crate::tune::worker;
 use crate::worker::{Inbox, send};
 use session::Session;
@@ -35,9 +36,8 @@ pub struct Args {
     /// Element type of the matrices [default: all that the device has]
     #[arg(long, value_enum)]
     dtype: Option<DTypeFlag>,
-    /// Orders of the matrices, or a list of such orders [default: three orders that suit the speed of the device]
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_positive)]
-    n: Vec<usize>,
+    #[command(flatten)]
+    sizes: SizeOptions,
     /// Search only the parameters of this kernel, such as gemm_tile
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "FILE.tsv",
-        conflicts_with_all = ["routine", "device", "memory_limit", "explain", "dtype", "n", "kernel", "strategy", "timeout", "db", "record"]
+        conflicts_with_all = ["routine", "device", "memory_limit", "explain", "dtype", "m", "n", "k", "kernel", "strategy", "timeout", "db", "record"]
     )]
     replay: Option<PathBuf>,
     /// Write the results of --replay to FILE as JSON; - is standard output
@@ -92,6 +92,7 @@ the combinations of values that were left out are counted by reason; with --budg
 Examples:
   lapidary tune --device opencl:0
   lapidary tune gemm --device wgpu:0 --dtype f32 --n 1024 --budget 60 --plot gemm.svg
+  lapidary tune gemm --device opencl:0 --m 2000,64 --n 1,64 --k 2000,16384 --kernel gemm_block
   lapidary tune gemm --device opencl:0 --kernel gemm_tile --strategy exhaustive --record tile.tsv
   lapidary tune --device opencl:0 --budget 0 --explain
   lapidary tune --replay tile.tsv --plot strategies.svg
@@ -118,9 +119,12 @@ impl Args {
         Call { routine: self.routine.clone(), is_f64, sizes: [n; 3], transposed: [false; 2], seed: self.seed }
     }
 
+    fn routine(&self) -> Routine {
+        Routine::named(&self.routine).expect("the command line accepts only names of routines")
+    }
+
     fn kernels(&self) -> Result<Vec<&'static str>> {
-        let routine = Routine::named(&self.routine).expect("the command line accepts only names of routines");
-        let all = kernels_of(routine);
+        let all = kernels_of(self.routine());
         match &self.kernel {
             None => Ok(all.to_vec()),
             Some(name) => match all.iter().find(|known| *known == name) {

@@ -68,7 +68,8 @@ fn the_fastest_kernel_is_written_and_used() {
 
     let measured = candidates(&s, "end");
     let recorded = s.read("times.tsv");
-    assert!(recorded.starts_with("mv\tvw\tnr\tgroup\tkc\tmc\tnc\tsetup_seconds\trun_seconds\tfailure\n"), "{recorded}");
+    let heading = "mv\tvw\tnr\tgroup\tkc\tmc\tnc\tsetup_seconds\trun_seconds\tfailure";
+    assert!(recorded.starts_with("# gemm_panel for gemm f64") && recorded.lines().nth(1) == Some(heading), "{recorded}");
     assert!(measured.iter().all(|values| recorded.contains(&format!("\n{}\t", values.replace(' ', "\t")))), "{recorded}");
     assert!(s.read("times.svg").contains("<svg") && s.read("times.svg").contains("gemm_panel for gemm f64 m=128 n=128 k=128"));
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use lapidary_core::{DType, DeviceKind};
 
-use super::{Entry, Family, Kernel, Least, LeastGroups, Scope};
+use super::{Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope};
 use crate::product::Product;
 use crate::tuning::Dialect;
 
@@ -53,7 +53,8 @@ fn scope(text: &str) -> Option<Scope> {
 }
 
 fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
-    let (mut dtype, mut dialect, mut least, mut values) = (None, None, Least::default(), Vec::new());
+    let (mut dtype, mut dialect, mut values) = (None, None, Vec::new());
+    let (mut least, mut sizes) = (Least::default(), ProductSizes::default());
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
     let stopped = if name == "stop" { words.next() } else { None };
@@ -64,9 +65,14 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
             "opencl" => dialect = Some(Dialect::OpenClC),
             "wgsl" => dialect = Some(Dialect::Wgsl),
             "groups>=units" => least.groups = LeastGroups::Units,
-            _ => match word.split_once(">=") {
-                Some(("groups", count)) => least.groups = LeastGroups::Number(number(word, count)?),
-                Some(("rows", count)) => least.rows = number(word, count)?,
+            "tall" => sizes.orientation = Some(Orientation::Tall),
+            "wide" => sizes.orientation = Some(Orientation::Wide),
+            _ => match comparison(word) {
+                Some(("groups", ">=", count)) => least.groups = LeastGroups::Number(number(word, count)?),
+                Some(("rows", ">=", count)) => least.rows = number(word, count)?,
+                Some(("side", "<=", count)) => sizes.max_side = number(word, count)?,
+                Some(("terms", ">=", count)) => sizes.min_terms = number(word, count)?,
+                Some(("terms", "<=", count)) => sizes.max_terms = number(word, count)?,
                 Some(_) => return Err(format!("`{word}` is no condition")),
                 None => {
                     let (parameter, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no parameter"))?;
@@ -80,7 +86,12 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
         Some(family) => Kernel::Stop(Some(self::family(family)?)),
         None => kernel(name, values)?,
     };
-    Ok(Entry { scope: scope.clone(), dtype, dialect, least, kernel, origin })
+    Ok(Entry { scope: scope.clone(), dtype, dialect, least, sizes, kernel, origin })
+}
+
+/// Splits a condition such as `rows>=3` into the name of a size, the comparison and the bound.
+fn comparison(word: &str) -> Option<(&str, &'static str, &str)> {
+    [">=", "<="].into_iter().find_map(|operator| word.split_once(operator).map(|(name, bound)| (name, operator, bound)))
 }
 
 /// Makes a kernel from its name and the values of its parameters, in any order.
@@ -154,7 +165,7 @@ impl fmt::Display for Entry {
         if self.least.rows > 0 {
             write!(f, " rows>={}", self.least.rows)?;
         }
-        write!(f, " {values}")
+        write!(f, "{} {values}", self.sizes)
     }
 }
 

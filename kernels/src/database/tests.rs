@@ -56,6 +56,8 @@ fn a_damaged_line_is_named_and_skipped() {
         ("gemm_panel mv=1 vw=x nr=3 group=1", "`vw=x` holds no whole number"),
         ("gemm_panel mv=1 vw=-2 nr=3 group=1", "`vw=-2` holds no whole number"),
         ("solve items=4 lines>=3", "`lines>=3` is no condition"),
+        ("solve items=4 side>=3", "`side>=3` is no condition"),
+        ("solve items=4 terms<=few", "`terms<=few` holds no whole number"),
         ("solve items=4 groups>=many", "`groups>=many` holds no whole number"),
         ("solve items=4 f16", "`f16` is no parameter"),
         ("stop solver", "no kernel is called `solver`"),
@@ -80,7 +82,8 @@ fn a_damaged_line_is_named_and_skipped() {
 #[test]
 fn an_entry_reads_as_it_was_written() {
     let mut database = Database::shipped().clone();
-    let scopes = "[device X, Y]\nsolve items=1\n[architecture sm_90]\nsolve items=1\n[vendor A, B, cpu]\nsolve f32 wgsl items=1";
+    let scopes = "[device X, Y]\nsolve items=1\n[architecture sm_90]\nsolve items=1\n[vendor A, B, cpu]\nsolve f32 wgsl items=1\n\
+                  solve groups>=3 rows>=4 side<=5 tall terms>=6 terms<=7 items=1\nsolve wide items=1";
     assert_eq!(database.add("scopes", scopes), Vec::<String>::new());
     for entry in &database.entries {
         let text = format!("{}\n{entry}  # {}", entry.scope, "note");

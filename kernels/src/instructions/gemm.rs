@@ -4,6 +4,7 @@ use lapidary_core::{Error, ErrorKind, Op, Result, Value};
 
 use super::Sequence;
 use super::block;
+use crate::block::BlockParams;
 use crate::call::{Arg, Call, Target, View};
 use crate::params::{PanelBlocks, PanelParams};
 use crate::product::Product as Kernel;
@@ -64,7 +65,7 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn multiply(&mut self, product: Product<'_, D::Buffer>) -> Result<()> {
         let (Product { k, a, b, c, .. }, dtype) = (product, self.dtype);
         let groups = self.device.facts().limits.groups;
-        let entry = |device: &D, number| device.tuning().products(dtype, [c.rows, c.cols]).nth(number);
+        let entry = |device: &D, number| device.tuning().products(dtype, [c.rows, c.cols, k]).nth(number);
         let mut next = entry(self.device, 0);
         for number in 1.. {
             let Some(kernel) = next else { break };
@@ -79,7 +80,12 @@ impl<D: Target> Sequence<'_, D> {
                     let (trans_a, trans_b) = (a.0.is_trans(), b.0.is_trans());
                     Program::GemmTile { dtype, params, trans_a, trans_b }
                 }
-                Kernel::Block(params) => block::program(dtype, params, [a.0, b.0].map(Op::is_trans), [c.rows, c.cols, k], groups),
+                // SAFETY: the caller upholds the contract of this module.
+                Kernel::Block(params) if unsafe { self.split(&params, product)? } => return Ok(()),
+                Kernel::Block(params) => {
+                    let params = BlockParams { split: 1, ..params };
+                    block::program(dtype, params, [a.0, b.0].map(Op::is_trans), [c.rows, c.cols, k], groups)
+                }
                 Kernel::Panel(params, _) => Program::GemmPanel { dtype, params },
             };
             if next.is_some() && !self.device.can_run(&program, kernel.kernel())? {

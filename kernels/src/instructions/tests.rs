@@ -7,9 +7,12 @@ use lapidary_core::{
 };
 
 use super::enqueue;
+use crate::block::BlockParams;
 use crate::call::{Call, Target, View};
 use crate::database::Database;
+use crate::product::Product;
 use crate::program::{Program, STRIPS, STRIPS_THAT_WAIT};
+use crate::record::launches;
 use crate::scratch::Purpose;
 use crate::tuning::{Dialect, Tuning};
 
@@ -19,7 +22,7 @@ struct Recorder {
     tuning: Tuning,
     launched: Vec<(&'static str, usize)>,
     scratch: Vec<(Purpose, usize)>,
-    /// Whether the device refuses kernels for products by vectors.
+    /// Whether the device refuses kernels for products by vectors and for sums of parts.
     refuses: bool,
     /// Whether the device has no memory for scratch memory.
     is_full: bool,
@@ -37,7 +40,7 @@ impl Target for Recorder {
     }
 
     fn can_run(&mut self, _program: &Program, kernel: &'static str) -> Result<bool> {
-        Ok(!(self.refuses && kernel == "gemm_vector"))
+        Ok(!(self.refuses && ["gemm_vector", "sum_parts"].contains(&kernel)))
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
@@ -119,7 +122,8 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
 /// No instruction requests more scratch memory than an eighth of the memory limit.
 #[test]
 fn scratch_memory_fits_a_memory_limit() {
-    let ways = [("vectors", shipped(DeviceKind::Gpu)), ("barrier-free", shipped(DeviceKind::Cpu))];
+    let ways =
+        [("vectors", shipped(DeviceKind::Gpu)), ("barrier-free", shipped(DeviceKind::Cpu)), ("parts", split(32, DeviceKind::Gpu))];
     for dtype in [DType::F32, DType::F64] {
         let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
         let (op_a, op_b) = (Op::Trans, Op::NoTrans);
@@ -141,6 +145,50 @@ fn scratch_memory_fits_a_memory_limit() {
             }
         }
     }
+}
+
+/// Returns the shipped kernels after a kernel in tiles of 8 × 4 elements that divides the terms into `split` parts.
+fn split(split: usize, kind: DeviceKind) -> Tuning {
+    let entry = Product::Block(BlockParams { split, ..BlockParams::PLAIN }).to_string();
+    shipped(kind).preferring(&entry, &device(kind), Dialect::OpenClC).unwrap()
+}
+
+/// The terms are divided into fewer parts if there are few terms or little memory, and not divided if the device refuses the sum of the
+/// parts.
+#[test]
+fn a_product_has_as_many_parts_as_terms_and_memory_allow() {
+    let (m, n) = (20, 6);
+    let product = |k: usize| {
+        let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(DType::F64, number));
+        let (op_a, op_b, a, b) = (Op::NoTrans, Op::Trans, view(m, k), view(n, k));
+        Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c: view(m, n) }
+    };
+    let tuning = split(12, DeviceKind::Gpu);
+    for (k, limit, flags, parts) in [
+        (100, usize::MAX, [false; 2], 12),
+        // a slice has two terms
+        (23, usize::MAX, [false; 2], 12),
+        (22, usize::MAX, [false; 2], 6),
+        (3, usize::MAX, [false; 2], 1),
+        // scratch memory for one purpose is a fortieth of the limit
+        (100, 40 * 12 * m * n * 8, [false; 2], 12),
+        (100, 40 * 12 * m * n * 8 - 1, [false; 2], 6),
+        (100, 40 * m * n * 8, [false; 2], 1),
+        (100, usize::MAX, [true, false], 1),
+        (100, usize::MAX, [false, true], 1),
+    ] {
+        let recorder = record_on(flags, tuning.clone().within_memory(limit), DType::F64, &product(k));
+        let launched: Vec<&str> = recorder.launched.iter().map(|(kernel, _)| *kernel).collect();
+        let name = format!("k={k}, limit {limit}, {flags:?}");
+        assert_eq!(launched, if parts == 1 { vec!["gemm_block"] } else { vec!["gemm_block", "sum_parts"] }, "{name}");
+        if flags == [false; 2] {
+            let bytes: Vec<usize> = recorder.scratch.iter().map(|(_, bytes)| *bytes).collect();
+            assert_eq!(bytes, if parts == 1 { Vec::new() } else { vec![parts * m * n * 8] }, "{name}");
+        }
+    }
+    // each part has 3 × 2 tiles
+    let launched = launches(&device(DeviceKind::Gpu), &tuning, DType::F64, &product(100)).unwrap();
+    assert_eq!(launched.iter().map(|launch| launch.groups).collect::<Vec<_>>(), [[3, 24], [2, 1]]);
 }
 
 /// Returns the kernels for batches of `count` matrices: of a product, a factorisation, a solve, and the search for a zero pivot.

@@ -20,6 +20,8 @@
 {%- set m = "M" if INLINE else "args.m" %}
 {%- set n = "N" if INLINE else "args.n" %}
 {%- set k = "K" if INLINE else "args.k" %}
+{%- set begin = "begin" if SPLIT > 1 else "0u" %}
+{%- set end = "end" if SPLIT > 1 else k %}
 {%- macro plus(x) %}{% if x %} + {{ x }}u{% endif %}{% endmacro %}
 {%- macro times(x) %}{% if x > 1 %} * {{ x }}u{% endif %}{% endmacro %}
 //
@@ -45,6 +47,10 @@
 ][MEMORY] }}
 {%- if SLICES and STAGES == 2 %}
 // Workgroup memory holds two slices of an operand: some invocations fill one slice while others still use the other slice.
+{%- endif %}
+{%- if SPLIT > 1 %}
+// The terms are divided into SPLIT parts of whole slices. A workgroup multiplies the terms of one part. The product of part s is the
+// matrix of n columns that begins at column s·n of C.
 {%- endif %}
 // If beta = 0, the kernel does not read C.
 {{- "\nvar<workgroup> slice_a: array<vec, " ~ STAGES * KWG * LINE_A ~ ">;" if LOCAL_A }}
@@ -164,13 +170,22 @@ fn gemm_block(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
     let ti: u32 = own.x;
     let tj: u32 = own.y;
     {%- set group_m = "group.x" %}
-    {%- set group_n = "group.y" %}
+    {%- set group_y = "group.y" %}
 {%- else %}
 fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
     let ti: u32 = item.x % {{ WGM }}u;
     let tj: u32 = item.y % {{ WGN }}u;
     {%- set group_m = "item.x / " ~ WGM ~ "u" %}
-    {%- set group_n = "item.y / " ~ WGN ~ "u" %}
+    {%- set group_y = "item.y / " ~ WGN ~ "u" %}
+{%- endif %}
+{%- set group_n = group_y ~ (" / SPLIT" if SPLIT > 1 else "") %}
+{%- if SPLIT > 1 %}
+    let part: u32 = {{ group_y }} % SPLIT;
+    // the first parts have one slice more than the others if the number of slices is no multiple of SPLIT
+    let slices: size = ({{ k }} + KWG - 1u) / KWG;
+    let longer: size = slices % SPLIT;
+    let begin: u32 = (slices / SPLIT * part + min(part, longer)) * KWG;
+    let end: u32 = min(begin + (slices / SPLIT + select(0u, 1u, part < longer)) * KWG, {{ k }});
 {%- endif %}
     {%- if RASTER > 1 %}
     // workgroups take the tiles in stripes of RASTER columns of tiles, row by row within a stripe
@@ -228,21 +243,21 @@ fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
     {%- endif %}
     {%- if STAGED %}
     {
-        let depth: u32 = min(KWG, {{ k }});
-        {{- fetch("0u") }}
+        let depth: u32 = min(KWG, {{ end ~ " - begin" if SPLIT > 1 else k }});
+        {{- fetch(begin) }}
     }
     {%- endif %}
-    for (var p0: u32 = 0u; p0 < {{ k }}; p0 += KWG) {
-        let depth: u32 = min(KWG, {{ k }} - p0);
+    for (var p0: u32 = {{ begin }}; p0 < {{ end }}; p0 += KWG) {
+        let depth: u32 = min(KWG, {{ end }} - p0);
         {%- if STAGED %}
         {
             {%- for e in range(LOADS_A) %}{{ guarded(place_a(e) ~ " = next_a_" ~ e ~ ";", "a", e, MOVES_A, true) }}{% endfor %}
             {%- for e in range(LOADS_B) %}{{ guarded(place_b(e) ~ " = next_b_" ~ e ~ ";", "b", e, MOVES_B, true) }}{% endfor %}
         }
         workgroupBarrier();
-        if (p0 + KWG < {{ k }}) {
+        if (p0 + KWG < {{ end }}) {
             let first: u32 = p0 + KWG;
-            let depth: u32 = min(KWG, {{ k }} - first);
+            let depth: u32 = min(KWG, {{ end }} - first);
             {{- fetch("first") | indent(4) }}
         }
         {%- else %}
@@ -266,24 +281,24 @@ fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
         {%- endif %}
     }
 {%- else %}
-    var p: u32 = 0u;
-    for (; p + KR <= {{ k }}; p += KR) {
+    var p: u32 = {{ begin }};
+    for (; p + KR <= {{ end }}; p += KR) {
         {{- pass(KR) }}
     }
-    for (; p < {{ k }}; p++) {
+    for (; p < {{ end }}; p++) {
         {{- pass(1) }}
     }
 {%- endif %}
     {%- for y in range(NR) %}{% for x in range(VECTORS) %}
-    store({{ start(x) }}, {{ column(y) }}, sum_{{ x }}_{{ y }});
+    store({{ start(x) }}, {{ column(y) }}, {{ "part, " if SPLIT > 1 }}sum_{{ x }}_{{ y }});
     {%- endfor %}{% endfor %}
 }
 
-// Computes the elements of column j of C in the vector of rows that begins at `start`, and stores those at `start` and below it.
-fn store(start: u32, j: u32, sum: vec) {
+// Computes the elements of column j of {{ "the product of a part" if SPLIT > 1 else "C" }} in the vector of rows that begins at `start`, and stores those at `start` and below it.
+fn store(start: u32, j: u32, {{ "part: u32, " if SPLIT > 1 }}sum: vec) {
     if (j >= {{ n }}) { return; }
     let row: u32 = min(start, {{ m }} - {{ VW }}u);
-    let at: size = args.c_at + row + j * args.c_ld;
+    let at: size = args.c_at + row + {{ "(j + part * " ~ n ~ ")" if SPLIT > 1 else "j" }} * args.c_ld;
     let product: vec = args.alpha * sum;
     // the rows above `start` belong to another vector
     {%- for q in range(VW) %}

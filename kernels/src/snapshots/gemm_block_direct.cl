@@ -14,6 +14,7 @@ typedef float2 vec;
 #define INDEXING 0
 #define INLINE 0
 #define RASTER 1
+#define SPLIT 1
 #define TRANS_A 0
 #define TRANS_B 0
 typedef uint u32;

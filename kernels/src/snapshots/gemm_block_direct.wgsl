@@ -16,6 +16,7 @@ const ORDER = 0u;
 const INDEXING = 0u;
 const INLINE = 0u;
 const RASTER = 1u;
+const SPLIT = 1u;
 const TRANS_A = 0u;
 const TRANS_B = 0u;
 

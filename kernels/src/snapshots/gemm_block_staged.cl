@@ -15,6 +15,7 @@ typedef double4 vec;
 #define INDEXING 1
 #define INLINE 1
 #define RASTER 4
+#define SPLIT 1
 #define TRANS_A 0
 #define TRANS_B 1
 #define M 37

@@ -16,6 +16,7 @@ const ORDER = 0u;
 const INDEXING = 1u;
 const INLINE = 1u;
 const RASTER = 4u;
+const SPLIT = 1u;
 const TRANS_A = 0u;
 const TRANS_B = 1u;
 const M = 37u;

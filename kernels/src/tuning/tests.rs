@@ -16,7 +16,7 @@ fn shipped(facts: &DeviceFacts, dialect: Dialect) -> Tuning {
 
 /// Returns the kernels for products of order n in the order of preference, with the extents of their tiles.
 fn products(tuning: &Tuning, dtype: DType, n: usize) -> Vec<(&'static str, [usize; 2])> {
-    tuning.products(dtype, [n; 2]).map(|product| (product.kernel(), product.tile())).collect()
+    tuning.products(dtype, [n; 3]).map(|product| (product.kernel(), product.tile())).collect()
 }
 
 #[test]
@@ -46,9 +46,48 @@ fn products_have_tiles_as_large_as_keeps_every_multiprocessor_at_work() {
         // operands that are not worth a copy to vectors
         assert_eq!(products(&tuning, DType::F64, 4096)[2], ("gemm_tile", [128, 64]));
     }
+    // few tiles and many terms
+    let h100 = shipped(&h100, Dialect::OpenClC);
+    for (sizes, tile, groups) in [
+        ([2000, 1, 2000], [64, 8], 512),
+        ([1, 2000, 2000], [8, 64], 512),
+        ([2000, 16, 2000], [64, 8], 1024),
+        ([64, 64, 16_384], [32; 2], 128),
+        ([64, 64, 1024], [32; 2], 32),
+    ] {
+        for dtype in [DType::F32, DType::F64] {
+            let first = h100.products(dtype, sizes).next().unwrap();
+            assert_eq!((first.kernel(), first.tile(), first.groups(sizes)), ("gemm_block", tile, groups), "{dtype} {sizes:?}");
+        }
+    }
+    // few terms, or enough tiles
+    for sizes in [[2000, 1, 500], [64, 64, 1000], [5000, 1, 5000], [512, 512, 4096]] {
+        let are_tiles = [DType::F32, DType::F64].map(|dtype| h100.products(dtype, sizes).next().unwrap().kernel() == "gemm_tile");
+        assert_eq!(are_tiles, [true; 2], "{sizes:?}");
+    }
+    assert_eq!(h100.products(DType::F64, [2500, 1, 2500]).next().unwrap().tile(), [16; 2]);
     // a driver that does not report the number of multiprocessors
     let unknown = shipped(&device(DeviceKind::Other, 1024, 48), Dialect::OpenClC);
     assert_eq!(products(&unknown, DType::F64, 64)[0], ("gemm_vector", [64; 2]));
+}
+
+#[test]
+fn an_entry_applies_to_the_sizes_and_the_groups_that_it_names() {
+    let gpu = device(DeviceKind::Gpu, 256, 16);
+    let tile = "mwg=8 nwg=4 kwg=2 mr=4 nr=2 kr=2 memory=0 stages=1 pad=0 vw=1 order=0 indexing=0 inline=0 raster=1";
+    let text = format!(
+        "gemm_block side<=4 tall {tile} split=2\ngemm_block terms>=100 terms<=200 {tile} split=3\n\
+         gemm_block groups>=64 {tile} split=8\ngemm_block {tile} split=1"
+    );
+    let tuning = shipped(&gpu, Dialect::Wgsl).preferring(&text, &gpu, Dialect::Wgsl).unwrap();
+    let parts = |sizes| match tuning.products(DType::F32, sizes).next() {
+        Some(Product::Block(params)) => params.split,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([[100, 4, 2], [100, 5, 2], [4, 100, 2]].map(parts), [2, 1, 1]);
+    assert_eq!([99, 100, 200, 201].map(|k| parts([5, 5, k])), [1, 3, 3, 1]);
+    // 4 × 2 tiles, and as many parts of at least one slice of two terms
+    assert_eq!([14, 15].map(|k| parts([32, 8, k])), [1, 8]);
 }
 
 #[test]
@@ -111,7 +150,7 @@ fn a_device_with_halved_limits_gets_kernels_for_every_instruction() {
                 let tuning = shipped(&facts, dialect);
                 let limits = format!("{kind:?}, limits halved {halvings} times, {dtype}");
                 for n in [1, 100, 4096] {
-                    assert!(tuning.products(dtype, [n; 2]).next().is_some(), "{limits}, order {n}");
+                    assert!(tuning.products(dtype, [n; 3]).next().is_some(), "{limits}, order {n}");
                 }
                 assert!(tuning.groups(Family::Elements, dtype, 0).next().is_some(), "{limits}");
             }

@@ -18,6 +18,7 @@ use crate::tune::meter::Meter;
 use crate::tune::pictures;
 use crate::tune::results::{Winner, readable, save, slug};
 use crate::tune::search::{Candidate, Plan, Shown, outcomes};
+use crate::tune::sizes;
 
 /// One run of the command.
 pub(super) struct Session<'a> {
@@ -118,9 +119,8 @@ impl<'a> Session<'a> {
 
     /// The kernel that a call uses before it is tuned. `None` if the call uses several kernels.
     fn used(&self, call: &Call) -> Option<Kernel> {
-        let [m, n, _] = call.sizes;
         match call.routine.as_str() {
-            "gemm" => self.tuning.products(call.dtype(), [m, n]).next().map(Kernel::Product),
+            "gemm" => self.tuning.products(call.dtype(), call.sizes).next().map(Kernel::Product),
             _ => None,
         }
     }
@@ -132,12 +132,14 @@ impl<'a> Session<'a> {
         format!("{speed}seconds={seconds:.3e} m={m} n={n} k={k} kernels={} driver={driver}", lapidary::kernels::GENERATOR)
     }
 
-    /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second.
+    /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second, and a
+    /// narrow product.
     fn calls(&mut self, dtypes: &[DType]) -> Result<Vec<Call>> {
-        let mut calls = Vec::new();
+        let (mut calls, routine) = (Vec::new(), self.args.routine());
+        let named = self.args.sizes.calls(routine)?;
         for &dtype in dtypes {
-            let orders = if self.args.n.is_empty() { self.orders(dtype)? } else { self.args.n.clone() };
-            calls.extend(orders.into_iter().map(|n| self.args.call(dtype, n)));
+            let sizes = if named.is_empty() { sizes::defaults(routine, &self.orders(dtype)?) } else { named.clone() };
+            calls.extend(sizes.into_iter().map(|sizes| Call { sizes, ..self.args.call(dtype, sizes[1]) }));
         }
         Ok(calls)
     }

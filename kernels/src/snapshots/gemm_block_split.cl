@@ -1,0 +1,136 @@
+typedef float real;
+typedef float2 vec;
+#define MWG 32
+#define NWG 16
+#define KWG 2
+#define MR 4
+#define NR 2
+#define KR 2
+#define MEMORY 0
+#define STAGES 1
+#define PAD 0
+#define VW 2
+#define ORDER 0
+#define INDEXING 0
+#define INLINE 0
+#define RASTER 1
+#define SPLIT 4
+#define TRANS_A 0
+#define TRANS_B 1
+typedef uint u32;
+typedef ulong size;
+#define real(x) ((real)(x))
+#undef min
+#define min(x, y) ((x) < (y) ? (x) : (y))
+#undef select
+#define select(no, yes, condition) ((condition) ? (yes) : (no))
+#define workgroupBarrier() barrier(CLK_LOCAL_MEM_FENCE)
+#ifndef FP_FAST_FMAF
+#define fma(x, y, z) ((x) * (y) + (z))
+#endif
+struct Args { size m; size n; size k; real alpha; size a_at; size a_ld; size b_at; size b_ld; real beta; size c_at; size c_ld; };
+
+void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, u32 part, vec sum);
+// C <- alpha·op(A)·op(B) + beta·C. A workgroup computes a tile of MWG x NWG elements, and each invocation MR x NR elements of it.
+//
+// Invocation (ti, tj) of the tile at (i0, j0) computes rows row_x, row_x + 1, ... in column col_y for each x < 2 and y < 2:
+//     start_x = i0 + (ti + 8·x)·2,  row_x = min(start_x, m - 2),  col_y = min(j0 + tj + 8·y, n - 1)
+// A vector or a column beyond the edge thus repeats elements inside the matrices. The kernel does not store its results.
+//     op(A)(i, p) = a[a_at + i + p·a_ld],  op(B)(p, j) = b[b_at + j + p·b_ld]
+//
+// Invocations read each term of both operands from global memory right before they multiply it.
+// The terms are divided into SPLIT parts of whole slices. A workgroup multiplies the terms of one part. The product of part s is the
+// matrix of n columns that begins at column s·n of C.
+// If beta = 0, the kernel does not read C.
+
+__kernel __attribute__((reqd_work_group_size(8, 8, 1)))
+void gemm_block(const size m, const size n, const size k, const real alpha, __global const real *restrict a, const size a_at, const size a_ld, __global const real *restrict b, const size b_at, const size b_ld, const real beta, __global real *restrict c, const size c_at, const size c_ld) {
+    const struct Args args = { m, n, k, alpha, a_at, a_ld, b_at, b_ld, beta, c_at, c_ld };
+    const uint2 group = (uint2)(get_group_id(0), get_group_id(1));
+    const uint2 own = (uint2)(get_local_id(0), get_local_id(1));
+    const u32 ti = own.x;
+    const u32 tj = own.y;
+    const u32 part = group.y % SPLIT;
+    // the first parts have one slice more than the others if the number of slices is no multiple of SPLIT
+    const size slices = (args.k + KWG - 1u) / KWG;
+    const size longer = slices % SPLIT;
+    const u32 begin = (slices / SPLIT * part + min(part, longer)) * KWG;
+    const u32 end = min(begin + (slices / SPLIT + select(0u, 1u, part < longer)) * KWG, args.k);
+    const u32 i0 = group.x * MWG;
+    const u32 j0 = group.y / SPLIT * NWG;
+    const u32 row_0 = min(i0 + ti * 2u, args.m - 2u);
+    const size from_a_0 = args.a_at + row_0;
+    const u32 row_1 = min(i0 + (ti + 8u) * 2u, args.m - 2u);
+    const size from_a_1 = args.a_at + row_1;
+    const u32 col_0 = min(j0 + tj, args.n - 1u);
+    const size from_b_0 = args.b_at + col_0;
+    const u32 col_1 = min(j0 + tj + 8u, args.n - 1u);
+    const size from_b_1 = args.b_at + col_1;
+    vec sum_0_0 = (vec)(0);
+    vec sum_1_0 = (vec)(0);
+    vec sum_0_1 = (vec)(0);
+    vec sum_1_1 = (vec)(0);
+
+    u32 p = begin;
+    for (; p + KR <= end; p += KR) {
+        const size at_a_0 = p * args.a_ld;
+        const size at_b_0 = p * args.b_ld;
+        const size at_a_1 = (p + 1u) * args.a_ld;
+        const size at_b_1 = (p + 1u) * args.b_ld;
+        const real b_0_0 = b[from_b_0 + at_b_0];
+        const real b_0_1 = b[from_b_1 + at_b_0];
+        const vec a_0_0 = vload2(0, a + from_a_0 + at_a_0);
+        sum_0_0 = fma(a_0_0, (vec)(b_0_0), sum_0_0);
+        sum_0_1 = fma(a_0_0, (vec)(b_0_1), sum_0_1);
+        const vec a_0_1 = vload2(0, a + from_a_1 + at_a_0);
+        sum_1_0 = fma(a_0_1, (vec)(b_0_0), sum_1_0);
+        sum_1_1 = fma(a_0_1, (vec)(b_0_1), sum_1_1);
+        const real b_1_0 = b[from_b_0 + at_b_1];
+        const real b_1_1 = b[from_b_1 + at_b_1];
+        const vec a_1_0 = vload2(0, a + from_a_0 + at_a_1);
+        sum_0_0 = fma(a_1_0, (vec)(b_1_0), sum_0_0);
+        sum_0_1 = fma(a_1_0, (vec)(b_1_1), sum_0_1);
+        const vec a_1_1 = vload2(0, a + from_a_1 + at_a_1);
+        sum_1_0 = fma(a_1_1, (vec)(b_1_0), sum_1_0);
+        sum_1_1 = fma(a_1_1, (vec)(b_1_1), sum_1_1);
+    }
+    for (; p < end; p++) {
+        const size at_a_0 = p * args.a_ld;
+        const size at_b_0 = p * args.b_ld;
+        const real b_0_0 = b[from_b_0 + at_b_0];
+        const real b_0_1 = b[from_b_1 + at_b_0];
+        const vec a_0_0 = vload2(0, a + from_a_0 + at_a_0);
+        sum_0_0 = fma(a_0_0, (vec)(b_0_0), sum_0_0);
+        sum_0_1 = fma(a_0_0, (vec)(b_0_1), sum_0_1);
+        const vec a_0_1 = vload2(0, a + from_a_1 + at_a_0);
+        sum_1_0 = fma(a_0_1, (vec)(b_0_0), sum_1_0);
+        sum_1_1 = fma(a_0_1, (vec)(b_0_1), sum_1_1);
+    }
+    store(a, b, c, args, i0 + ti * 2u, j0 + tj, part, sum_0_0);
+    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj, part, sum_1_0);
+    store(a, b, c, args, i0 + ti * 2u, j0 + tj + 8u, part, sum_0_1);
+    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj + 8u, part, sum_1_1);
+}
+
+// Computes the elements of column j of the product of a part in the vector of rows that begins at `start`, and stores those at `start` and below it.
+void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, u32 part, vec sum) {
+    if (j >= args.n) { return; }
+    const u32 row = min(start, args.m - 2u);
+    const size at = args.c_at + row + (j + part * args.n) * args.c_ld;
+    const vec product = args.alpha * sum;
+    // the rows above `start` belong to another vector
+    if (row >= start) {
+        if (args.beta == real(0)) {
+            c[at] = product.x;
+        } else {
+            c[at] = product.x + args.beta * c[at];
+        }
+    }
+    if (row + 1u >= start) {
+        if (args.beta == real(0)) {
+            c[at + 1u] = product.y;
+        } else {
+            c[at + 1u] = product.y + args.beta * c[at + 1u];
+        }
+    }
+}

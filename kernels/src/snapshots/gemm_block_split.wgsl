@@ -1,0 +1,141 @@
+alias real = f32;
+const MIN_POSITIVE: real = 1.17549435e-38f;
+alias vec = vec2<real>;
+alias size = u32;
+const MWG = 32u;
+const NWG = 16u;
+const KWG = 2u;
+const MR = 4u;
+const NR = 2u;
+const KR = 2u;
+const MEMORY = 0u;
+const STAGES = 1u;
+const PAD = 0u;
+const VW = 2u;
+const ORDER = 0u;
+const INDEXING = 0u;
+const INLINE = 0u;
+const RASTER = 1u;
+const SPLIT = 4u;
+const TRANS_A = 0u;
+const TRANS_B = 1u;
+
+struct Args {
+    m: u32,
+    n: u32,
+    k: u32,
+    alpha: real,
+    a_at: u32,
+    a_ld: u32,
+    b_at: u32,
+    b_ld: u32,
+    beta: real,
+    c_at: u32,
+    c_ld: u32,
+}
+
+@group(0) @binding(0) var<uniform> args: Args;
+@group(0) @binding(1) var<storage, read> a: array<real>;
+@group(0) @binding(2) var<storage, read> b: array<real>;
+@group(0) @binding(3) var<storage, read_write> c: array<real>;
+
+// C <- alpha·op(A)·op(B) + beta·C. A workgroup computes a tile of MWG x NWG elements, and each invocation MR x NR elements of it.
+//
+// Invocation (ti, tj) of the tile at (i0, j0) computes rows row_x, row_x + 1, ... in column col_y for each x < 2 and y < 2:
+//     start_x = i0 + (ti + 8·x)·2,  row_x = min(start_x, m - 2),  col_y = min(j0 + tj + 8·y, n - 1)
+// A vector or a column beyond the edge thus repeats elements inside the matrices. The kernel does not store its results.
+//     op(A)(i, p) = a[a_at + i + p·a_ld],  op(B)(p, j) = b[b_at + j + p·b_ld]
+//
+// Invocations read each term of both operands from global memory right before they multiply it.
+// The terms are divided into SPLIT parts of whole slices. A workgroup multiplies the terms of one part. The product of part s is the
+// matrix of n columns that begins at column s·n of C.
+// If beta = 0, the kernel does not read C.
+
+@compute @workgroup_size(8, 8)
+fn gemm_block(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) own: vec3<u32>) {
+    let ti: u32 = own.x;
+    let tj: u32 = own.y;
+    let part: u32 = group.y % SPLIT;
+    // the first parts have one slice more than the others if the number of slices is no multiple of SPLIT
+    let slices: size = (args.k + KWG - 1u) / KWG;
+    let longer: size = slices % SPLIT;
+    let begin: u32 = (slices / SPLIT * part + min(part, longer)) * KWG;
+    let end: u32 = min(begin + (slices / SPLIT + select(0u, 1u, part < longer)) * KWG, args.k);
+    let i0: u32 = group.x * MWG;
+    let j0: u32 = group.y / SPLIT * NWG;
+    let row_0: u32 = min(i0 + ti * 2u, args.m - 2u);
+    let from_a_0: size = args.a_at + row_0;
+    let row_1: u32 = min(i0 + (ti + 8u) * 2u, args.m - 2u);
+    let from_a_1: size = args.a_at + row_1;
+    let col_0: u32 = min(j0 + tj, args.n - 1u);
+    let from_b_0: size = args.b_at + col_0;
+    let col_1: u32 = min(j0 + tj + 8u, args.n - 1u);
+    let from_b_1: size = args.b_at + col_1;
+    var sum_0_0: vec;
+    var sum_1_0: vec;
+    var sum_0_1: vec;
+    var sum_1_1: vec;
+
+    var p: u32 = begin;
+    for (; p + KR <= end; p += KR) {
+        let at_a_0: size = p * args.a_ld;
+        let at_b_0: size = p * args.b_ld;
+        let at_a_1: size = (p + 1u) * args.a_ld;
+        let at_b_1: size = (p + 1u) * args.b_ld;
+        let b_0_0: real = b[from_b_0 + at_b_0];
+        let b_0_1: real = b[from_b_1 + at_b_0];
+        let a_0_0: vec = vec(a[from_a_0 + at_a_0], a[from_a_0 + at_a_0 + 1u]);
+        sum_0_0 = fma(a_0_0, vec(b_0_0), sum_0_0);
+        sum_0_1 = fma(a_0_0, vec(b_0_1), sum_0_1);
+        let a_0_1: vec = vec(a[from_a_1 + at_a_0], a[from_a_1 + at_a_0 + 1u]);
+        sum_1_0 = fma(a_0_1, vec(b_0_0), sum_1_0);
+        sum_1_1 = fma(a_0_1, vec(b_0_1), sum_1_1);
+        let b_1_0: real = b[from_b_0 + at_b_1];
+        let b_1_1: real = b[from_b_1 + at_b_1];
+        let a_1_0: vec = vec(a[from_a_0 + at_a_1], a[from_a_0 + at_a_1 + 1u]);
+        sum_0_0 = fma(a_1_0, vec(b_1_0), sum_0_0);
+        sum_0_1 = fma(a_1_0, vec(b_1_1), sum_0_1);
+        let a_1_1: vec = vec(a[from_a_1 + at_a_1], a[from_a_1 + at_a_1 + 1u]);
+        sum_1_0 = fma(a_1_1, vec(b_1_0), sum_1_0);
+        sum_1_1 = fma(a_1_1, vec(b_1_1), sum_1_1);
+    }
+    for (; p < end; p++) {
+        let at_a_0: size = p * args.a_ld;
+        let at_b_0: size = p * args.b_ld;
+        let b_0_0: real = b[from_b_0 + at_b_0];
+        let b_0_1: real = b[from_b_1 + at_b_0];
+        let a_0_0: vec = vec(a[from_a_0 + at_a_0], a[from_a_0 + at_a_0 + 1u]);
+        sum_0_0 = fma(a_0_0, vec(b_0_0), sum_0_0);
+        sum_0_1 = fma(a_0_0, vec(b_0_1), sum_0_1);
+        let a_0_1: vec = vec(a[from_a_1 + at_a_0], a[from_a_1 + at_a_0 + 1u]);
+        sum_1_0 = fma(a_0_1, vec(b_0_0), sum_1_0);
+        sum_1_1 = fma(a_0_1, vec(b_0_1), sum_1_1);
+    }
+    store(i0 + ti * 2u, j0 + tj, part, sum_0_0);
+    store(i0 + (ti + 8u) * 2u, j0 + tj, part, sum_1_0);
+    store(i0 + ti * 2u, j0 + tj + 8u, part, sum_0_1);
+    store(i0 + (ti + 8u) * 2u, j0 + tj + 8u, part, sum_1_1);
+}
+
+// Computes the elements of column j of the product of a part in the vector of rows that begins at `start`, and stores those at `start` and below it.
+fn store(start: u32, j: u32, part: u32, sum: vec) {
+    if (j >= args.n) { return; }
+    let row: u32 = min(start, args.m - 2u);
+    let at: size = args.c_at + row + (j + part * args.n) * args.c_ld;
+    let product: vec = args.alpha * sum;
+    // the rows above `start` belong to another vector
+    if (row >= start) {
+        if (args.beta == real(0)) {
+            c[at] = product.x;
+        } else {
+            c[at] = product.x + args.beta * c[at];
+        }
+    }
+    if (row + 1u >= start) {
+        if (args.beta == real(0)) {
+            c[at + 1u] = product.y;
+        } else {
+            c[at + 1u] = product.y + args.beta * c[at + 1u];
+        }
+    }
+}

@@ -127,7 +127,7 @@ mod tests {
                 assert_eq!(goal.point_of(goal.kernel_at(point)), Some(point));
                 let tuning = Tuning::lookup(Database::shipped(), &facts, dialect);
                 let tuning = tuning.preferring(&goal.job(point, 1).entries, &facts, dialect).unwrap();
-                let products: Vec<_> = tuning.products(goal.call.dtype(), [64, 64]).map(Kernel::Product).collect();
+                let products: Vec<_> = tuning.products(goal.call.dtype(), [64; 3]).map(Kernel::Product).collect();
                 assert_eq!(products, [goal.kernel_at(point)]);
             }
         }

@@ -180,7 +180,7 @@ mod tests {
         let Device { facts, dialect } = device();
         let tuning = Tuning::lookup(&database, &facts, dialect);
         for (n, tile) in [(8192, 64), (2048, 64), (1984, 32), (512, 32), (480, 16), (1, 16)] {
-            assert_eq!(tuning.products(DType::F32, [n, n]).next().unwrap().tile(), [tile; 2], "{n}");
+            assert_eq!(tuning.products(DType::F32, [n; 3]).next().unwrap().tile(), [tile; 2], "{n}");
         }
     }
 

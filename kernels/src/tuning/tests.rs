@@ -159,3 +159,23 @@ fn a_device_with_halved_limits_gets_kernels_for_every_instruction() {
         }
     }
 }
+
+/// The entries for one architecture apply to the sizes for which they were measured.
+#[test]
+fn compute_capability_9_0_has_entries_of_its_own() {
+    let mut h100 = DeviceFacts { compute_units: Some(132), ..device(DeviceKind::Gpu, 1024, 48) };
+    h100.identity.architecture = "sm_90".to_owned();
+    let tuning = shipped(&h100, Dialect::OpenClC);
+    let first = |dtype, sizes| {
+        let product = tuning.products(dtype, sizes).next().unwrap();
+        (product.kernel(), product.tile())
+    };
+    assert_eq!(first(DType::F64, [4096; 3]), ("gemm_vector", [128, 64]));
+    assert_eq!(first(DType::F64, [1024; 3]), ("gemm_vector", [128, 64]));
+    assert_eq!(first(DType::F64, [1100; 3]), ("gemm_vector", [64, 64]));
+    assert_eq!(first(DType::F32, [1500; 3]), ("gemm_vector", [64, 64]));
+    assert_eq!(first(DType::F64, [512; 3]), ("gemm_block", [64, 32]));
+    assert_eq!(first(DType::F64, [2000, 1, 2000]), ("gemm_block", [64, 1]));
+    // the other language has no architecture
+    assert_eq!(products(&shipped(&h100, Dialect::Wgsl), DType::F64, 512)[0], ("gemm_tile", [32; 2]));
+}

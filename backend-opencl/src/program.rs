@@ -117,7 +117,7 @@ fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source:
     }
     let program = from_source(context, found, source, &options).inspect_err(|error| {
         // other errors, such as a lack of memory, may pass
-        if error.kind() == ErrorKind::DeviceFailed {
+        if error.to_string().contains("CL_BUILD_PROGRAM_FAILURE") {
             cache.store(&key, &[REFUSED, error.to_string().as_bytes()].concat());
         }
     })?;

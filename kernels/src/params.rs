@@ -197,6 +197,9 @@ impl VectorParams {
         if [mwg, nwg, kwg, mr, nr, lanes_n].contains(&0) {
             return Err("every extent is at least 1".to_owned());
         }
+        if lanes_n >= STRIP || mwg < Self::vector(dtype) || nwg < Self::vector(dtype) || mwg < mr || nwg < nr {
+            return Err("a strip has several rows of work-items, and a tile whole vectors for each work-item".to_owned());
+        }
         let (v, items) = (Self::vector(dtype), self.items());
         let lanes_m = STRIP / lanes_n;
         let rules = [

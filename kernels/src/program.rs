@@ -281,6 +281,9 @@ impl Program {
     /// The program violates a constraint, which the error states with its reason.
     pub fn check(&self, limits: &Limits) -> Result<(), String> {
         let group = |items: usize| {
+            if items == 0 {
+                return Err("a work-group has at least one work-item".to_owned());
+            }
             let fits = items <= limits.work_group;
             if fits { Ok(()) } else { Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group)) }
         };

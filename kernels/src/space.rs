@@ -138,9 +138,8 @@ mod tests {
     use crate::database::Database;
     use crate::tuning::{Dialect, check};
 
-    /// The values of every shipped entry can be reached by a search.
     #[test]
-    fn the_axes_hold_the_parameters_of_every_kernel() {
+    fn the_axes_name_all_parameters_of_every_kernel() {
         let limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
         let gpu = DeviceFacts { limits, vector_bits: 512, ..DeviceFacts::new("test:0") };
         for kernel in Routine::ALL.into_iter().flat_map(kernels_of) {

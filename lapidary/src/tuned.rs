@@ -70,7 +70,8 @@ impl Machine {
     }
 
     /// Computes the same product `times` times on resident matrices, and waits once, after the last product. Measurements of
-    /// kernels use this method, because the wait for a single product takes longer than a small product itself.
+    /// kernels use this method, because the wait for a single product takes longer than a small product itself. If β is not zero, each
+    /// product adds to the result of the one before it.
     ///
     /// # Errors
     /// The shapes do not agree, a matrix lies in host memory, or a device failed.

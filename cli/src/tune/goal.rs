@@ -63,8 +63,8 @@ impl Goal {
         self.space.find(&values.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
     }
 
-    /// Returns the job of measuring a point. The device uses no other kernel of the family, so that a kernel which does not suit the
-    /// call fails.
+    /// Returns the job of measuring a point. The device uses no other kernel of the family, so that a kernel for products
+    /// which does not suit the call fails.
     pub fn job(&self, point: usize, runs: usize) -> Job {
         Job { call: self.call.clone(), entries: alone(self.kernel_at(point), self.call.dtype()), runs }
     }
@@ -95,9 +95,16 @@ pub fn preferred(kernel: Kernel, dtype: DType) -> String {
     format!("{kernel} {dtype}")
 }
 
-/// The text of the database that makes a device use this kernel and no other one of its family.
+/// The text of the database that makes a device use this kernel and no other one that does the same work. Panels are factored by
+/// strips, else column by column, else in one work-group, so that the kernels that come first are stopped.
 pub fn alone(kernel: Kernel, dtype: DType) -> String {
-    format!("{}\nstop {} {dtype}", preferred(kernel, dtype), kernel.family())
+    let stopped: &[&str] = match kernel.family() {
+        "columns" => &["strips", "columns"],
+        "panel" => &["strips", "columns", "panel"],
+        family => &[family],
+    };
+    let stops: String = stopped.iter().map(|family| format!("\nstop {family} {dtype}")).collect();
+    preferred(kernel, dtype) + &stops
 }
 
 #[cfg(test)]

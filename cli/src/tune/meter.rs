@@ -50,7 +50,9 @@ impl Meter {
 
     /// Runs a candidate, after the check of its edges if `checks_edges` is set.
     fn checked(&mut self, job: &Job, checks_edges: bool) -> Result<Measured> {
-        match if checks_edges { self.check_edges(&job.call, &job.entries)? } else { Ok(()) } {
+        // the first line is the candidate; a product of odd sizes may need another kernel for a part
+        let candidate = job.entries.lines().next().unwrap_or_default();
+        match if checks_edges { self.check_edges(&job.call, candidate)? } else { Ok(()) } {
             Ok(()) => self.run(job),
             Err(reason) => Ok(Err(reason)),
         }

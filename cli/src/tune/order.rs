@@ -64,7 +64,7 @@ mod tests {
         let conditions: Vec<&str> = lines.map(|line| line.split("mwg=").next().unwrap().trim()).collect();
         // a tile has 8 × 4 elements: the means are 8000 elements and 16 parts, and 65,536 elements and 2 parts
         let narrow = ["side<=2 wide", "groups>=4000 side<=16 tall", "side<=16 tall", "side<=128 terms>=8192"];
-        assert_eq!(conditions, [&narrow[..], &["groups>=4096", ""]].concat(), "{text}");
+        assert_eq!(conditions, [&narrow[..], &["groups>=4096", "groups>=128"]].concat(), "{text}");
 
         let mut database = Database::default();
         assert_eq!(database.add("file", &text), Vec::<String>::new());
@@ -73,7 +73,7 @@ mod tests {
             Some(Product::Block(params)) => params.split,
             other => panic!("{other:?}"),
         };
-        let used = [[2, 3000, 300], [1000, 16, 2000], [990, 8, 990], [100, 128, 8192], [600; 3], [100, 128, 8191]].map(split);
+        let used = [[2, 3000, 300], [1000, 16, 2000], [990, 8, 990], [100, 128, 8192], [600; 3], [200, 128, 8191]].map(split);
         assert_eq!(used, [4, 16, 8, 32, 2, 1]);
     }
 }

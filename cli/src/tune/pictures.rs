@@ -42,7 +42,7 @@ pub fn draw(path: &Path, goal: &Goal, known: &[Known], flops: f64) -> Result<()>
     }
     tried.sort_by_key(|(axis, values)| (std::cmp::Reverse(values.len()), *axis));
     tried.truncate(2);
-    // a kernel with a single parameter has one row of cells
+    // a kernel with a single parameter has a diagonal of cells
     let (x, y) = (&tried[0], tried.get(1).unwrap_or(&tried[0]));
     let labels = |(_, values): &(usize, BTreeSet<usize>)| values.iter().map(ToString::to_string).collect::<Vec<String>>();
     let fastest = |x_value: usize, y_value: usize| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lapidary::DType;
 use lapidary::kernels::Database;
-use lapidary::kernels::database::{Entry, Kernel, Least, LeastGroups, Scope};
+use lapidary::kernels::database::{Entry, Kernel, Least, LeastGroups, ProductSizes, Scope};
 
 use super::goal::Device;
 use super::message::Call;
@@ -121,7 +121,8 @@ fn sizes(entry: &Entry) -> Option<[usize; 3]> {
 }
 
 /// Sorts entries that apply to the same sizes from large to small products. An entry applies from the size on that lies, as a geometric mean,
-/// between its own measured size and the next smaller one.
+/// between its own measured size and the next smaller one. The last entry for products of any shape applies from a quarter of its measured
+/// work-groups on. The shipped entries serve smaller and narrower products.
 fn restrict(entries: &mut [&mut Entry]) {
     let elements = |entry: &Entry| sizes(entry).map_or(0.0, |[m, n, _]| m as f64 * n as f64);
     entries.sort_by(|a, b| elements(b).total_cmp(&elements(a)));
@@ -135,7 +136,11 @@ fn restrict(entries: &mut [&mut Entry]) {
         }
     }
     if let Some(last) = entries.last_mut() {
-        last.least.groups = LeastGroups::Number(0);
+        let least = match (last.kernel, sizes(last)) {
+            (Kernel::Product(product), Some(sizes)) if last.sizes == ProductSizes::default() => product.groups(sizes) / 4,
+            _ => 0,
+        };
+        last.least.groups = LeastGroups::Number(least);
     }
 }
 
@@ -174,13 +179,16 @@ mod tests {
         let tiles = "kwg=8 mr=4 nr=4 vwm=1 stages=2  # gflops=1.0 m=";
         assert!(text.contains(&format!("gemm_tile f32 opencl groups>=1024 mwg=64 nwg=64 {tiles}4096 n=4096 k=4096 driver=a: b\n")));
         assert!(text.contains(&format!("gemm_tile f32 opencl groups>=256 mwg=32 nwg=32 {tiles}1024 ")), "{text}");
-        assert!(text.contains(&format!("gemm_tile f32 opencl mwg=16 nwg=16 {tiles}256 ")), "{text}");
+        assert!(text.contains(&format!("gemm_tile f32 opencl groups>=64 mwg=16 nwg=16 {tiles}256 ")), "{text}");
         let mut database = Database::default();
         assert_eq!(database.add("file", &text), Vec::<String>::new());
         let Device { facts, dialect } = device();
         let tuning = Tuning::lookup(&database, &facts, dialect);
-        for (n, tile) in [(8192, 64), (2048, 64), (1984, 32), (512, 32), (480, 16), (1, 16)] {
-            assert_eq!(tuning.products(DType::F32, [n; 3]).next().unwrap().tile(), [tile; 2], "{n}");
+        for (n, tile) in
+            [(8192, Some(64)), (2048, Some(64)), (1984, Some(32)), (512, Some(32)), (480, Some(16)), (128, Some(16)), (112, None)]
+        {
+            let used = tuning.products(DType::F32, [n; 3]).next().map(|product| product.tile()[0]);
+            assert_eq!(used, tile, "{n}");
         }
     }
 
@@ -206,7 +214,8 @@ mod tests {
         std::fs::write(&path, &of_user).unwrap();
         saved(folder.path(), false, 512, 16);
         let text = saved(folder.path(), false, 512, 64);
-        let (kept, measured) = text.split_at(text.find("[device Model 5, 2 GHz]\ngemm_tile f32 opencl mwg=64").expect(&text));
+        let (kept, measured) =
+            text.split_at(text.find("[device Model 5, 2 GHz]\ngemm_tile f32 opencl groups>=16 mwg=64").expect(&text));
         assert_eq!(kept, format!("{HEADING}\n\n{of_user}"));
         assert_eq!(entries(measured).len(), 1, "{text}");
     }

@@ -81,7 +81,7 @@ fn device(args: &Args) -> Result<(DeviceFacts, Dialect)> {
 }
 
 /// The instruction of a call whose matrices lie in device memory, each in a buffer of its own.
-fn instruction(shape: &Shape, dtype: DType) -> Result<Instruction<View<'static, ()>>> {
+pub(super) fn instruction(shape: &Shape, dtype: DType) -> Result<Instruction<View<'static, ()>>> {
     let Shape { m, n, k, op_b, a: triangle, .. } = *shape;
     let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(dtype, number));
     let view = |(rows, cols): (usize, usize)| View { buffer: &(), at: 0, rows, cols, ld: rows.max(1) };
@@ -125,16 +125,21 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
         note(&format!("  {kernel}: {times}, {}, each of {}", counted(groups, "work-group"), counted(items, "work-item")));
     }
     if shape.routine == Routine::Gemm {
-        let mut skipped = tuning.products(dtype, [shape.m, shape.n, shape.k]).peekable();
-        let used = |product: &Product| launches.iter().any(|launch| launch.kernel == product.kernel());
-        while let Some(product) = skipped.next_if(|product| !used(product)) {
+        let sizes = [shape.m, shape.n, shape.k];
+        let used = product_used(launches, tuning, dtype, sizes);
+        for product in tuning.products(dtype, sizes).take_while(|&product| Some(product) != used) {
             note(&format!("  not used, as it does not suit the operands: {product}"));
         }
-        if let Some(product) = skipped.next() {
+        if let Some(product) = used {
             let origin = tuning.origin(dtype, product).filter(|origin| !origin.starts_with("text:"));
             note(&format!("  {product}\n  from {}", origin.unwrap_or("the command line")));
         }
     }
+}
+
+/// The kernel for products that a product launches: the first one that the database names and that is among the launches.
+pub(super) fn product_used(launches: &[Launch], tuning: &Tuning, dtype: DType, sizes: [usize; 3]) -> Option<Product> {
+    tuning.products(dtype, sizes).find(|product| launches.iter().any(|launch| launch.kernel == product.kernel()))
 }
 
 /// The text of each program of the launches, once.

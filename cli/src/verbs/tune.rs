@@ -220,7 +220,9 @@ fn export(folder: &Path, path: &Path) -> Result<()> {
 fn work(args: &Args) -> Result<()> {
     io::temporary::ignore_interrupts();
     let inbox = Inbox::listen();
-    let done = args.device.open().and_then(|machine: Machine| {
+    let settings = Settings { kernels_dir: Some(args.folder()?), ..args.device.settings()? };
+    let opened = Machine::with_settings(&args.device.selection()?, &settings).map_err(Failure::from);
+    let done = opened.and_then(|machine: Machine| {
         machine.program_cache().listen(|program| send(&Message::Program(program.to_owned())));
         worker::work(&machine, &inbox)
     });

@@ -81,6 +81,9 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
             },
         }
     }
+    if stopped.is_some() && (!values.is_empty() || least != Least::default() || sizes != ProductSizes::default()) {
+        return Err("`stop` has no parameters and no conditions on sizes".to_owned());
+    }
     let kernel = match stopped {
         Some("gemm") => Kernel::Stop(None),
         Some(family) => Kernel::Stop(Some(self::family(family)?)),
@@ -116,8 +119,12 @@ fn family(name: &str) -> Result<Family, String> {
     family.ok_or_else(|| format!("no kernel is called `{name}`"))
 }
 
+/// Largest number in an entry. Products of a few such numbers do not overflow.
+const LARGEST: usize = 1 << 20;
+
 fn number(word: &str, digits: &str) -> Result<usize, String> {
-    digits.parse().map_err(|_| format!("`{word}` holds no whole number"))
+    let number: usize = digits.parse().map_err(|_| format!("`{word}` holds no whole number"))?;
+    if number <= LARGEST { Ok(number) } else { Err(format!("`{word}` is larger than {LARGEST}")) }
 }
 
 impl fmt::Display for Kernel {

@@ -62,6 +62,9 @@ fn a_damaged_line_is_named_and_skipped() {
         ("solve items=4 f16", "`f16` is no parameter"),
         ("stop solver", "no kernel is called `solver`"),
         ("stop", "no kernel is called `stop`"),
+        ("stop strips rows>=4", "`stop` has no parameters"),
+        ("stop gemm mwg=3", "`stop` has no parameters"),
+        ("solve items=99999999", "`items=99999999` is larger"),
         ("gemm_vector mwg=64 nwg=64 kwg=16 mr=4 nr=8 lanes_n=4 zigzag=2 ahead=0", "zigzag is 0 or 1, not 2"),
         ("\u{0}\u{1}", "no kernel is called"),
     ] {

@@ -14,6 +14,11 @@ use crate::scratch::Purpose;
 /// Maximum number of work-items in a work-group of the kernel `sum_parts`.
 const SUMMERS: usize = 64;
 
+/// Number of multiprocessors that is assumed if the driver does not report it.
+const USUAL_UNITS: usize = 32;
+/// Maximum number of work-groups per multiprocessor into which the terms are divided.
+const GROUPS_PER_UNIT: usize = 16;
+
 impl<D: Target> Sequence<'_, D> {
     /// Computes a product as the sum of parts, each with a part of the terms. Returns false if the product has too few terms or too many
     /// tiles, if the device refuses a kernel, or if it lacks the memory for two parts. C is unchanged then.
@@ -61,7 +66,11 @@ impl<D: Target> Sequence<'_, D> {
             c.rows.div_ceil(params.mwg).max(cols) <= limits.groups
                 && c.rows.saturating_mul(c.cols).div_ceil(SUMMERS.min(limits.work_group)) <= limits.groups
         };
-        let mut split = params.parts(k);
+        // more work-groups than occupy the device would only add traffic
+        let units = self.device.facts().compute_units.unwrap_or(USUAL_UNITS);
+        let tiles = c.rows.div_ceil(params.mwg).saturating_mul(c.cols.div_ceil(params.nwg));
+        let enough = (GROUPS_PER_UNIT * units / tiles.max(1)).max(1);
+        let mut split = params.parts(k).min(1 << enough.ilog2());
         while split > 1 {
             let room = bytes.saturating_mul(split);
             if is_one_launch(split) && room <= self.device.tuning().max_scratch_bytes {

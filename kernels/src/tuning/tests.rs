@@ -179,3 +179,25 @@ fn compute_capability_9_0_has_entries_of_its_own() {
     // the other language has no architecture
     assert_eq!(products(&shipped(&h100, Dialect::Wgsl), DType::F64, 512)[0], ("gemm_tile", [32; 2]));
 }
+
+/// No values of an entry make the checks of a device overflow or divide by zero.
+#[test]
+fn any_values_are_accepted_or_refused() {
+    let facts = device(DeviceKind::Gpu, 1024, 48);
+    let values = [0, 1, 2, 3, 4, 31, 32, 33, 64, 96, 1 << 20];
+    let mut state = 1_usize;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        values[(state >> 33) % values.len()]
+    };
+    for kernel in Product::KERNELS.into_iter().chain(Family::ALL.map(Family::name)) {
+        let axes = crate::space::axes(kernel, DType::F32).unwrap();
+        for _ in 0..2000 {
+            let values: Vec<(&str, usize)> = axes.iter().map(|axis| (axis.name, draw())).collect();
+            let Ok(kernel) = Kernel::new(kernel, &values) else { continue };
+            for dtype in [DType::F32, DType::F64] {
+                let _ = check(kernel, dtype, &facts, Dialect::OpenClC);
+            }
+        }
+    }
+}

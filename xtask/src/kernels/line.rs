@@ -65,6 +65,7 @@ fn subject(text: &str) -> Result<Subject<'_>> {
         match word {
             "opencl" | "wgsl" => subject.language = Some(word),
             "f32" | "f64" => subject.dtype = Some(word),
+            "tall" | "wide" => {}
             _ if is_restriction_or_value(word) => {}
             _ => return Err(format!("`{word}` is no parameter")),
         }
@@ -75,9 +76,10 @@ fn subject(text: &str) -> Result<Subject<'_>> {
 /// Whether a word is a condition, such as `groups>=96`, or the value of a parameter, such as `mwg=64`.
 fn is_restriction_or_value(word: &str) -> bool {
     let is_number = |digits: &str| digits.parse::<usize>().is_ok();
-    match (word.split_once(">="), word.split_once('=')) {
-        (Some(("groups", least)), _) => least == "units" || is_number(least),
-        (Some(("rows", least)), _) => is_number(least),
+    let comparison = [">=", "<="].into_iter().find_map(|operator| Some((word.split_once(operator)?, operator)));
+    match (comparison, word.split_once('=')) {
+        (Some((("groups", "units"), ">=")), _) => true,
+        (Some((("groups" | "rows" | "terms", bound), ">=") | (("side" | "terms", bound), "<=")), _) => is_number(bound),
         (Some(_), _) | (None, None) => false,
         (None, Some((name, value))) => !name.is_empty() && is_number(value),
     }
@@ -98,6 +100,17 @@ mod tests {
     }
 
     #[test]
+    fn every_line_of_the_shipped_files_is_understood() {
+        for file in ["gemm.txt", "getrf.txt", "groups.txt"] {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/database").join(file);
+            let text = std::fs::read_to_string(path).unwrap();
+            for line in text.lines() {
+                assert!(parse(line).is_ok(), "{file}: {line}: {:?}", parse(line));
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_entry_is_refused() {
         for (line, reason) in [
             ("[device A", "names no devices"),
@@ -106,6 +119,7 @@ mod tests {
             ("solve =4", "`=4`"),
             ("columns rows>=units items=4", "`rows>=units`"),
             ("gemm_tile tiles>=4 mwg=8", "`tiles>=4`"),
+            ("gemm_tile side>=4 mwg=8", "`side>=4`"),
             ("stop", "stops no family"),
             ("hello world", "no kernel is called `hello`"),
         ] {

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lapidary::DType;
-use lapidary::kernels::Tuning;
+use lapidary::core::Routine;
 use lapidary::kernels::database::Kernel;
+use lapidary::kernels::{Tuning, launches};
 
+use super::super::kernel::{instruction, product_used};
 use super::Args;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
@@ -83,7 +85,7 @@ impl<'a> Session<'a> {
         let Some(goal) = goals.first() else { return Ok(()) };
         let words = goal.call.words()?;
         let flops = goal.call.shape()?.flops();
-        let used = self.used(&goal.call);
+        let used = self.used(&goal.call)?;
         let mut candidates = Vec::new();
         for (number, goal) in goals.iter().enumerate() {
             progress.begin(&format!("{words}: {}, {} points", goal.kernel, goal.space.len()));
@@ -117,12 +119,14 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// The kernel that a call uses before it is tuned. `None` if the call uses several kernels.
-    fn used(&self, call: &Call) -> Option<Kernel> {
-        match call.routine.as_str() {
-            "gemm" => self.tuning.products(call.dtype(), call.sizes).next().map(Kernel::Product),
-            _ => None,
+    /// The kernel that a product uses before it is tuned. `None` for other routines, whose calls use several kernels.
+    fn used(&self, call: &Call) -> Result<Option<Kernel>> {
+        let (shape, dtype) = (call.shape()?, call.dtype());
+        if shape.routine != Routine::Gemm {
+            return Ok(None);
         }
+        let launches = launches(&self.device.facts, &self.tuning, dtype, &instruction(&shape, dtype)?)?;
+        Ok(product_used(&launches, &self.tuning, dtype, call.sizes).map(Kernel::Product))
     }
 
     fn measurement(&self, goal: &Goal, seconds: f64, flops: Option<f64>) -> String {

@@ -37,7 +37,8 @@ impl Progress {
 
     /// Shows that all steps before `step` are complete, and what is under way. A display without a bar prints nothing.
     pub fn advance(&self, step: f64, what: &str) {
-        if let Some(bar) = &self.bar {
+        // after an interruption, the time of a search is infinite
+        if let Some(bar) = self.bar.as_ref().filter(|_| step.is_finite()) {
             bar.set_position(step as u64);
             bar.set_message(what.to_owned());
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Instruction, Result};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Result};
 
 use crate::call::{Call, Target, View};
 use crate::instructions::enqueue;
@@ -24,7 +24,7 @@ pub struct Launch {
 /// Returns the kernel launches of an instruction on matrices of `dtype`, in order, on a device that accepts all kernels of `tuning`.
 ///
 /// # Errors
-/// `tuning` has no kernel for the instruction.
+/// `tuning` has no kernel for the instruction, or the instruction takes more than 100,000 launches.
 pub fn launches(
     facts: &DeviceFacts,
     tuning: &Tuning,
@@ -36,6 +36,9 @@ pub fn launches(
     unsafe { enqueue(&mut recorder, dtype, instruction)? };
     Ok(recorder.launches)
 }
+
+/// Maximum number of launches that are recorded.
+const MAX_LAUNCHES: usize = 100_000;
 
 /// A device that runs no kernel.
 struct Recorder<'a> {
@@ -56,6 +59,10 @@ impl Target for Recorder<'_> {
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
+        if self.launches.len() == MAX_LAUNCHES {
+            let message = format!("the call takes more than {MAX_LAUNCHES} launches");
+            return Err(Error::new(ErrorKind::Unsupported, "launches", message));
+        }
         let local = call.program.local();
         let groups = [0, 1].map(|dimension: usize| call.global[dimension].div_ceil(local[dimension]));
         self.launches.push(Launch { program: call.program, kernel: call.kernel, groups });

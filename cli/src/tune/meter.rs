@@ -30,7 +30,11 @@ impl Meter {
     /// # Errors
     /// The journal cannot be written, no worker process starts, or the device cannot be opened.
     pub fn measure(&mut self, journal: &mut Journal, values: &[usize], job: &Job, checks_edges: bool) -> Result<Outcome> {
-        let unwritten = |error| Failure::check(format!("the journal cannot be written: {error}; the outcomes before are kept"));
+        let unwritten = |error| {
+            Failure::check(format!(
+                "the journal cannot be written: {error}; the outcomes before are kept: free space and start the same command again"
+            ))
+        };
         journal.begin(values).map_err(unwritten)?;
         let measured = self.checked(job, checks_edges).inspect_err(|_| {
             // the candidate is not to blame for a failure that ends the run, and the failure is reported, not that of the journal

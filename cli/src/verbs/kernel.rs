@@ -35,14 +35,14 @@ pub struct Args {
 
 const HELP: &str = "\
 The text goes to standard output. The launches, and the entry of the database that a product uses, go
-to standard error. Without --device, the first OpenCL or wgpu device is used. The matrices are assumed
+to standard error. Without --device, the first OpenCL or wgpu device that is no CPU is used. The matrices are assumed
 to lie in device memory.
 
 Examples:
   lapidary kernel gemm --n 1024 --device opencl:0
   lapidary kernel gemm --n 1024 --params 'gemm_panel mv=1 vw=4 nr=4 group=1 kc=256 mc=96 nc=96'
   lapidary kernel getrf --n 2000 --device wgpu:0 --dtype f32 --list
-  lapidary kernel gemm --dialect wgsl --dtype f32 > gemm.wgsl";
+  lapidary kernel gemm --device opencl:0 --dialect wgsl --dtype f32 > gemm.wgsl";
 
 /// Prints the launches of a call and the text of its kernels.
 pub fn run(args: &Args) -> Result<()> {
@@ -61,7 +61,8 @@ pub fn run(args: &Args) -> Result<()> {
     problems.iter().for_each(|problem| note(&format!("note: {problem}")));
     let mut tuning = Tuning::lookup(&database, &facts, dialect);
     if let Some(entry) = &args.params {
-        let refused = |reason| Failure::usage(format!("--params: {reason}"));
+        let reason_of = |problem: &str| problem.rsplit(" is skipped: ").next().unwrap_or(problem).to_owned();
+        let refused = |problem: String| Failure::usage(format!("--params {entry}: {}", reason_of(&problem)));
         // the same parameters may be too large for the other type
         tuning = tuning.preferring(&format!("{entry} {dtype}"), &facts, dialect).map_err(refused)?;
     }

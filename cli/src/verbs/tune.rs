@@ -148,7 +148,16 @@ pub fn run(args: &Args) -> Result<()> {
         ("--json", args.json.as_ref()),
         ("--replay", args.replay.as_ref()),
     ])?;
+    if args.json.is_some() && args.replay.is_none() {
+        return Err(Failure::usage("--json writes the results of --replay: name a recording with --replay"));
+    }
     if let Some(path) = &args.export {
+        if std::path::absolute(atomic::folder(path)).ok() == std::path::absolute(args.folder()?).ok() {
+            return Err(Failure::file(
+                path,
+                "lies in the folder of the tuned kernels, where it would take precedence; name another folder",
+            ));
+        }
         return export(&args.folder()?, path);
     }
     if !args.budget.is_finite() || args.budget < 0.0 {

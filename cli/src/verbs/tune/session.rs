@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lapidary::DType;
 use lapidary::core::Routine;
 use lapidary::kernels::database::Kernel;
 use lapidary::kernels::{Tuning, launches};
+use lapidary::{DType, Settings};
 
 use super::super::kernel::{instruction, product_used};
+use lapidary_tune::RUNS;
+
 use super::Args;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
@@ -77,7 +79,7 @@ impl<'a> Session<'a> {
         if plan.interrupted.load(Ordering::Relaxed) {
             note("interrupted; the same command continues");
         }
-        self.document(&plan, searches.iter().flatten().last())
+        self.document(&plan, &searches.iter().flatten().collect::<Vec<_>>())
     }
 
     /// Tunes one call and writes its fastest kernel, which may be the kernel in use.
@@ -98,6 +100,13 @@ impl<'a> Session<'a> {
         candidates.dedup_by_key(|candidate| candidate.kernel);
         let ranked = plan.compare(goal, candidates, &mut self.meter)?;
         let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
+        if let (None, Some(best)) = (used, ranked.first())
+            && let Some(seconds) = self.seconds_in_use(goal)?
+            && seconds < best.seconds * LEAST_GAIN
+        {
+            progress.println(&format!("{words}: {}, the kernels in use are the fastest", shown.speed(seconds)));
+            return Ok(());
+        }
         for best in &ranked {
             let stays = incumbent.filter(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN);
             let Candidate { kernel, seconds } = *stays.unwrap_or(best);
@@ -113,20 +122,42 @@ impl<'a> Session<'a> {
             let change = if stays.is_some() { ", the kernel in use is the fastest:" } else { " " };
             let before = incumbent.filter(|_| stays.is_none()).map(|old| format!("{} → ", shown.speed(old.seconds)));
             progress.println(&format!("{words}: {}{speed}{change} {kernel}  ({})", before.unwrap_or_default(), path.display()));
+            self.note_precedence(&goal.call, kernel, folder, progress);
             return Ok(());
         }
         progress.println(&format!("{words}: no candidate has computed a right result"));
         Ok(())
     }
 
-    /// The kernel that a product uses before it is tuned. `None` for other routines, whose calls use several kernels.
+    /// The median time of a call with the kernels in use. `None` if the call fails.
+    fn seconds_in_use(&mut self, goal: &Goal) -> Result<Option<f64>> {
+        let job = Job { call: goal.call.clone(), entries: String::new(), runs: RUNS };
+        Ok(self.meter.run(&job)?.ok().map(|timing| timing.seconds))
+    }
+
+    /// Prints a note if an entry of another file takes precedence over the entry that was written.
+    fn note_precedence(&self, call: &Call, kernel: Kernel, folder: &Path, progress: &Progress) {
+        let Kernel::Product(written) = kernel else { return };
+        let settings = Settings { kernels_dir: Some(folder.to_owned()), ..Settings::default() };
+        let tuning = Tuning::lookup(&settings.kernel_database().0, &self.device.facts, self.device.dialect);
+        let first = tuning.products(call.dtype(), call.sizes).next().filter(|&first| first != written);
+        if let Some(origin) = first.and_then(|first| tuning.origin(call.dtype(), first)) {
+            progress.note(&format!("note: {origin} takes precedence over the new entry; remove that line to use the new one"));
+        }
+    }
+
+    /// The kernel that a product uses before it is tuned. `None` for other routines, whose calls use several kernels. For a product with
+    /// too many launches to be listed, this is the first kernel that the database names.
     fn used(&self, call: &Call) -> Result<Option<Kernel>> {
         let (shape, dtype) = (call.shape()?, call.dtype());
         if shape.routine != Routine::Gemm {
             return Ok(None);
         }
-        let launches = launches(&self.device.facts, &self.tuning, dtype, &instruction(&shape, dtype)?)?;
-        Ok(product_used(&launches, &self.tuning, dtype, call.sizes).map(Kernel::Product))
+        let used = match launches(&self.device.facts, &self.tuning, dtype, &instruction(&shape, dtype)?) {
+            Ok(launches) => product_used(&launches, &self.tuning, dtype, call.sizes),
+            Err(_) => self.tuning.products(dtype, call.sizes).next(),
+        };
+        Ok(used.map(Kernel::Product))
     }
 
     fn measurement(&self, goal: &Goal, seconds: f64, flops: Option<f64>) -> String {
@@ -168,10 +199,20 @@ impl<'a> Session<'a> {
         Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
     }
 
-    /// Writes the recording and the picture of a search.
-    fn document(&self, plan: &Plan<'_>, goal: Option<&Goal>) -> Result<()> {
-        let Some(goal) = goal else { return Ok(()) };
-        let known = outcomes(&plan.journals, goal, &self.device)?;
+    /// Writes the recording and the picture of the last search that has measured a candidate.
+    fn document(&self, plan: &Plan<'_>, goals: &[&Goal]) -> Result<()> {
+        if self.args.record.is_none() && self.args.plot.is_none() {
+            return Ok(());
+        }
+        let mut measured = None;
+        for goal in goals.iter().rev() {
+            let known = outcomes(&plan.journals, goal, &self.device)?;
+            if !known.is_empty() {
+                measured = Some((goal, known));
+                break;
+            }
+        }
+        let Some((goal, known)) = measured else { return Ok(()) };
         self.args.record.iter().try_for_each(|path| pictures::record(path, goal, &self.device, &known))?;
         let Some(path) = &self.args.plot else { return Ok(()) };
         goal.call.shape()?.flops().map_or(Ok(()), |flops| pictures::draw(path, goal, &known, flops))

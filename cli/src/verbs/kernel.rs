@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut tuning = Tuning::lookup(&database, &facts, dialect);
     if let Some(entry) = &args.params {
         let reason_of = |problem: &str| problem.rsplit(" is skipped: ").next().unwrap_or(problem).to_owned();
-        let refused = |problem: String| Failure::usage(format!("--params {entry}: {}", reason_of(&problem)));
+        let refused = |problem: String| Failure::usage(format!("--params: {}", reason_of(&problem)));
         // the same parameters may be too large for the other type
         tuning = tuning.preferring(&format!("{entry} {dtype}"), &facts, dialect).map_err(refused)?;
     }

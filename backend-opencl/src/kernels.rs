@@ -83,9 +83,11 @@ impl Kernels {
         let facts = &self.found.facts;
         // compilers for CPUs take minutes to compile kernels with large work-groups or long loops between barriers
         let products = if facts.is_cpu() { "gemm_tile mwg=8 nwg=8 kwg=2 mr=2 nr=2 vwm=1 stages=2\npanel items=8\n" } else { "" };
-        let groups = "strips items=128\ncolumns rows>=16 items=256\nexchange items=16\nsolve items=16\nbatched items=16\n";
+        let [strips, columns] = [128, 256].map(|items: usize| 1_usize << items.min(facts.limits.work_group).ilog2());
+        let columns = format!("strips items={strips}\ncolumns rows>=16 items={columns}\n");
+        let groups = columns + "exchange items=16\nsolve items=16\nbatched items=16\n";
         let tiles = Tuning::shared(facts, Dialect::OpenClC);
-        self.list(self.with_entries(tiles, &[products, groups].concat())?);
+        self.list(self.with_entries(tiles, &[products, &groups].concat())?);
         Ok(())
     }
 

@@ -202,7 +202,9 @@ impl WgpuDevice {
     /// Fails if the device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let tuning = Tuning::shared(&self.facts, Dialect::Wgsl);
-        let tuning = tuning.preferring("strips items=32\ncolumns rows>=16 items=256", &self.facts, Dialect::Wgsl);
+        let items = 1 << 256.min(self.facts.limits.work_group).ilog2();
+        let groups = format!("strips items=32\ncolumns rows>=16 items={items}");
+        let tuning = tuning.preferring(&groups, &self.facts, Dialect::Wgsl);
         let mut tuning = tuning.map_err(|reason| Error::invalid("with_tiles", reason).with("device", &self.facts.name))?;
         let mut kernels = self.kernels();
         tuning.groups_may_wait = kernels.tuning().groups_may_wait;

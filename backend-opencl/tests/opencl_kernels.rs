@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{DType, Op, ProgramCache};
+use lapidary_core::{DType, Device, Op, ProgramCache, Scalar};
 use lapidary_kernels::{BlockParams, Product};
 
 /// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
@@ -53,11 +53,23 @@ fn with_unusual_products() {
         "gemm_panel mv=1 vw=2 nr=3 group=2 kc=24 mc=16 nc=12",
     ];
     for device in devices([|device| device]) {
-        ways.into_iter().fold(device, |device, entry| {
-            let device = device.with_entries(entry).unwrap();
+        for entry in ways {
+            prefer(&device, entry);
             Instructions(&device).products::<f64>();
-            device
-        });
+        }
+    }
+}
+
+/// Makes a device compute products with one kernel only, so that a kernel which the driver refuses is an error.
+fn prefer(device: &OpenClDevice, entry: &str) {
+    device.prefer_kernels(&format!("{entry}\nstop gemm")).expect("the kernels have parameters").unwrap();
+}
+
+/// Computes a product with each set of parameters of `gemm_block`, for the given transpositions and sizes.
+fn products_by_blocks<T: Scalar>(device: &OpenClDevice, cases: &[([Op; 2], [usize; 3], BlockParams)]) {
+    for &(ops, sizes, params) in cases {
+        prefer(device, &Product::Block(params).to_string());
+        Instructions(device).product::<T>(ops, sizes);
     }
 }
 
@@ -85,17 +97,8 @@ fn with_each_model_of_memory() {
         ([n, n], odd, BlockParams { pad: 1, indexing: 1, ..staged }),
     ];
     for device in devices([|device| device]) {
-        let with = |device: OpenClDevice, params| device.with_entries(&Product::Block(params).to_string()).unwrap();
-        let device = single.into_iter().fold(device, |device, (ops, sizes, params)| {
-            let device = with(device, params);
-            Instructions(&device).product::<f32>(ops, sizes);
-            device
-        });
-        double.into_iter().fold(device, |device, (ops, sizes, params)| {
-            let device = with(device, params);
-            Instructions(&device).product::<f64>(ops, sizes);
-            device
-        });
+        products_by_blocks::<f32>(&device, &single);
+        products_by_blocks::<f64>(&device, &double);
     }
 }
 
@@ -118,17 +121,8 @@ fn with_terms_in_parts() {
         ([n, n], [8, 4, 3], BlockParams { split: 2, ..local }),
     ];
     for device in devices([|device| device]) {
-        let with = |device: OpenClDevice, params| device.with_entries(&Product::Block(params).to_string()).unwrap();
-        let device = single.into_iter().fold(device, |device, (ops, sizes, params)| {
-            let device = with(device, params);
-            Instructions(&device).product::<f32>(ops, sizes);
-            device
-        });
-        double.into_iter().fold(device, |device, (ops, sizes, params)| {
-            let device = with(device, params);
-            Instructions(&device).product::<f64>(ops, sizes);
-            device
-        });
+        products_by_blocks::<f32>(&device, &single);
+        products_by_blocks::<f64>(&device, &double);
     }
 }
 
@@ -139,7 +133,7 @@ const NARROW: &str = "gemm_vector mwg=32 nwg=32 kwg=4 mr=4 nr=8 lanes_n=4";
 fn with_vectors(flags: &str) -> Option<OpenClDevice> {
     let device = devices([|device| device.with_tiles().unwrap()]).pop()?;
     let tile = "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=1 stages=1";
-    Some(device.with_entries(&format!("{NARROW} {flags}\n{tile}")).unwrap())
+    Some(device.with_entries(&format!("{NARROW} {flags}\n{tile}\nstop gemm")).unwrap())
 }
 
 /// Tests products whose operands lie in whole vectors, so that no operand is copied and the kernel itself transposes the vectors

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapidary_backend_wgpu::{Batch, WgpuDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{Op, ProgramCache, Scalar};
+use lapidary_core::{Device, Op, ProgramCache, Scalar};
 use lapidary_kernels::{BlockParams, Product};
 
 /// Opens every adapter as a device, and applies `make` to the device. If `LAPIDARY_REQUIRE_WGPU` is set and there is no adapter,
@@ -71,11 +71,26 @@ fn with_unusual_products() {
         "gemm_panel mv=1 vw=2 nr=3 group=2 kc=24 mc=16 nc=12",
     ];
     for (_, device) in devices(|device| device) {
-        ways.into_iter().fold(device, |device, entry| {
-            let device = device.with_entries(entry).unwrap();
+        for entry in ways {
+            prefer(&device, entry);
             Instructions(&device).products::<f32>();
-            device
-        });
+        }
+    }
+}
+
+/// Makes a device compute products with one kernel only.
+fn prefer(device: &WgpuDevice, entry: &str) {
+    device.prefer_kernels(&format!("{entry}\nstop gemm")).expect("the kernels have parameters").unwrap();
+}
+
+/// Computes a product with each set of parameters of `gemm_block`, for the given transpositions and sizes.
+fn products_by_blocks(device: &WgpuDevice, f64: bool, cases: &[([Op; 2], [usize; 3], BlockParams)]) {
+    for &(ops, sizes, params) in cases {
+        prefer(device, &Product::Block(params).to_string());
+        Instructions(device).product::<f32>(ops, sizes);
+        if f64 {
+            Instructions(device).product::<f64>(ops, sizes);
+        }
     }
 }
 
@@ -97,14 +112,7 @@ fn with_each_model_of_memory() {
         ([n, n], [1, 1, 1], BlockParams { vw: 4, indexing: 1, ..staged }),
     ];
     for (f64, device) in devices(|device| device) {
-        cases.into_iter().fold(device, |device, (ops, sizes, params)| {
-            let device = device.with_entries(&Product::Block(params).to_string()).unwrap();
-            Instructions(&device).product::<f32>(ops, sizes);
-            if f64 {
-                Instructions(&device).product::<f64>(ops, sizes);
-            }
-            device
-        });
+        products_by_blocks(&device, f64, &cases);
     }
 }
 
@@ -125,14 +133,7 @@ fn with_terms_in_parts() {
         ([n, n], [8, 4, 3], BlockParams { split: 2, ..local }),
     ];
     for (f64, device) in devices(|device| device) {
-        cases.into_iter().fold(device, |device, (ops, sizes, params)| {
-            let device = device.with_entries(&Product::Block(params).to_string()).unwrap();
-            Instructions(&device).product::<f32>(ops, sizes);
-            if f64 {
-                Instructions(&device).product::<f64>(ops, sizes);
-            }
-            device
-        });
+        products_by_blocks(&device, f64, &cases);
     }
 }
 

@@ -267,7 +267,8 @@ impl PanelParams {
         self.mv * self.vw
     }
 
-    /// Checks that the kernel can be compiled, and that a vector of the kernel fits a vector register of `vector_bits` bits.
+    /// Checks that a device can compile and run the kernel within `limits`. The vector registers of the device have `vector_bits` bits, and a
+    /// vector of the kernel must fit one register.
     ///
     /// # Errors
     /// A parameter violates a constraint, which the error states with its reason.

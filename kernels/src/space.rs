@@ -82,8 +82,8 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
     })
 }
 
-/// Returns the axes of a kernel for a call with the sizes m, n and k. A narrow product has other values of the parameters of
-/// `gemm_block` than a large one: tiles that are not longer than C, and divided terms.
+/// Returns the axes of a kernel for a call with the sizes m, n and k. If the call is a narrow product, the axes of `gemm_block` have other
+/// values: no tile has more rows or columns than C, rounded up to a power of two, and several work-groups may share the terms of a tile.
 #[must_use]
 pub fn axes_for(kernel: &str, dtype: DType, sizes: [usize; 3]) -> Option<Vec<Axis>> {
     let mut axes = axes(kernel, dtype)?;

@@ -41,8 +41,8 @@ impl Header {
 
 /// A file to which a search appends outcomes.
 ///
-/// Every method that appends a line returns after the line has been written to the disk. If the method fails, for example because
-/// the disk is full, the lines before remain as they are.
+/// Every method that appends a line returns after the operating system has written the line to the disk. If a method fails, for example
+/// because the disk is full, the file keeps all lines that earlier calls have appended.
 #[derive(Debug)]
 pub struct Journal {
     file: File,

@@ -1,4 +1,4 @@
-//! Search for the fastest parameters of a kernel.
+//! This crate searches for the parameters with which a kernel is the fastest.
 //!
 //! A [`Space`] lists the sets of parameters that a kernel accepts. A set of parameters is a *point* of the space, and the number of
 //! a point is its index in the space. A [`Strategy`] chooses the order in which points are measured, and [`Method`] names the

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 pub struct Style<'a> {
     /// Title of the picture.
     pub title: &'a str,
-    /// Name of the horizontal axis, which is logarithmic.
+    /// Name of the horizontal axis. The horizontal axis has a logarithmic scale.
     pub x: &'a str,
     /// Name of the vertical axis.
     pub y: &'a str,

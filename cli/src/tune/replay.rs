@@ -109,12 +109,13 @@ impl Replay {
 /// The searches of one strategy.
 struct Searches {
     method: Method,
-    /// For each search, its improvements: the simulated time, and the best speed so far divided by the best speed of the recording.
+    /// For each search, a list of its improvements. An improvement consists of the simulated time and of the best speed so far, divided by
+    /// the best speed of the recording.
     progress: Vec<Vec<(f64, f64)>>,
 }
 
 impl Searches {
-    /// The fractions of the best speed that the median search and the worst search have reached at a time.
+    /// The fractions of the best speed that the searches have reached after `seconds`: the median over the searches, and the lowest.
     fn fractions(&self, seconds: f64) -> [f64; 2] {
         let reached = |search: &Vec<(f64, f64)>| {
             let until = search.iter().take_while(|(time, _)| *time <= seconds);
@@ -125,13 +126,14 @@ impl Searches {
         [median(reached), worst]
     }
 
-    /// The median of the times at which the searches reach [`GOAL`]. A search that does not reach it counts as infinite.
+    /// The median of the times that the searches take to reach the fraction [`GOAL`] of the best speed. The time of a search that never
+    /// reaches this fraction counts as infinite.
     fn median_seconds(&self) -> f64 {
         let reached = |search: &Vec<(f64, f64)>| search.iter().find(|(_, fraction)| *fraction >= GOAL).map(|(time, _)| *time);
         median(self.progress.iter().map(|search| reached(search).unwrap_or(f64::INFINITY)).collect())
     }
 
-    /// The fraction of the best speed that the median search has reached, against time.
+    /// A curve that shows, for each time, the median over the searches of the fraction of the best speed that they have reached by then.
     fn curve(&self, budget_seconds: f64) -> Curve {
         let times = (0..=OCTAVES * POINTS_PER_OCTAVE).rev();
         let times = times.map(|step| budget_seconds * (-f64::from(step) / f64::from(POINTS_PER_OCTAVE)).exp2());

@@ -92,7 +92,8 @@ impl Plan<'_> {
         Ok((journal, known))
     }
 
-    /// Measures candidates several times in turn, in another order each time, and returns them from the fastest to the slowest.
+    /// Measures the candidates again, in several rounds. Each round measures all candidates, in a random order. Returns the candidates from
+    /// the fastest to the slowest, and without those that failed in a round.
     ///
     /// # Errors
     /// No worker process starts.
@@ -122,7 +123,8 @@ pub fn journal_name(goal: &Goal) -> String {
     format!("{}-{}-{}-{sizes}.journal", goal.call.routine, goal.kernel, goal.call.dtype())
 }
 
-/// Reads what the journal of a search holds, without adding to it. The result is empty if there is no journal.
+/// Opens the journal of a search again, and returns the outcomes of its candidates. Returns no outcomes if there is no journal, or if its
+/// outcomes belong to another driver or to another version of the kernels.
 ///
 /// # Errors
 /// The journal cannot be read.

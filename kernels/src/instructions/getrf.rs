@@ -145,14 +145,12 @@ impl<D: Target> Sequence<'_, D> {
                 return Ok(PanelKernel::Strips(params, strips));
             }
         }
-        for entry in 0.. {
-            let Some(items) = self.device.tuning().groups(Family::Columns, dtype, rows).nth(entry) else { break };
-            let is_possible = rows <= MAX_ROWS && self.notes(rows, items).1 <= room;
-            if is_possible && self.device.can_run(&Program::Columns { dtype, items }, "getrf_column")? {
-                return Ok(PanelKernel::Columns(items));
-            }
+        let columns = self.first_that_runs((Family::Columns, rows), |items| Program::Columns { dtype, items }, "getrf_column")?;
+        if let Some(items) = columns.filter(|&items| rows <= MAX_ROWS && self.notes(rows, items).1 <= room) {
+            return Ok(PanelKernel::Columns(items));
         }
-        let items = self.first_that_runs(Family::Panel, |items| Program::Panel { dtype, items }, "getrf_panel")?.unwrap_or(1);
+        let group = self.first_that_runs((Family::Panel, rows), |items| Program::Panel { dtype, items }, "getrf_panel")?;
+        let items = group.unwrap_or(1);
         let most = self.device.facts().limits.loop_iterations;
         Ok(PanelKernel::Group(items, (1..=PANEL).rev().find(|&cols| rounds(rows, cols, items) <= most).unwrap_or(1)))
     }

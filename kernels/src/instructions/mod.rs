@@ -74,16 +74,16 @@ impl<D: Target> Sequence<'_, D> {
         self.device.tuning().group(Family::Elements, self.dtype)
     }
 
-    /// Returns the first size of work-groups that the database names for a family and with which the device can run the kernel.
-    /// Returns `None` if there is no such size.
+    /// Returns the first size of work-groups that the database names for a family and a number of rows, and with which the device can run
+    /// the kernel. Returns `None` if there is no such size.
     fn first_that_runs(
         &mut self,
-        family: Family,
+        (family, rows): (Family, usize),
         program: impl Fn(usize) -> Program,
         kernel: &'static str,
     ) -> Result<Option<usize>> {
         for entry in 0.. {
-            let Some(items) = self.device.tuning().groups(family, self.dtype, usize::MAX).nth(entry) else { break };
+            let Some(items) = self.device.tuning().groups(family, self.dtype, rows).nth(entry) else { break };
             if self.device.can_run(&program(items), kernel)? {
                 return Ok(Some(items));
             }
@@ -129,7 +129,9 @@ impl<D: Target> Sequence<'_, D> {
         let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
         let (group, dtype) = (self.elements_group(), self.dtype);
         let together = match swaps.side {
-            Side::Left => self.first_that_runs(Family::Exchange, |items| Program::Exchange { dtype, items }, "exchange")?,
+            Side::Left => {
+                self.first_that_runs((Family::Exchange, a.rows), |items| Program::Exchange { dtype, items }, "exchange")?
+            }
             Side::Right => None,
         };
         if let Some(items) = together {

@@ -26,7 +26,7 @@ impl<D: Target> Sequence<'_, D> {
     /// which each work-item solves for one right-hand side.
     fn solver(&mut self) -> Result<Solver> {
         let dtype = self.dtype;
-        let together = self.first_that_runs(Family::Solve, |items| Program::Solve { dtype, items }, "solve")?;
+        let together = self.first_that_runs((Family::Solve, usize::MAX), |items| Program::Solve { dtype, items }, "solve")?;
         Ok(match together {
             Some(items) => {
                 let program = Program::Solve { dtype, items };

@@ -127,6 +127,17 @@ impl Kernels {
         self.programs.kernel(&self.context, &self.found, &program, kernel).map(drop)
     }
 
+    /// Returns whether the device has the instructions that `probe` runs.
+    fn has_instructions(&mut self, probe: &Program) -> Result<bool> {
+        if let Some(&has) = self.runs.get(probe) {
+            return Ok(has);
+        }
+        let kernel = self.programs.kernel(&self.context, &self.found, probe, "mma_probe")?;
+        let has = crate::probe::is_right(&self.context, &self.lanes[self.current].queue, probe, kernel)?;
+        self.runs.insert(*probe, has);
+        Ok(has)
+    }
+
     fn product(&self) -> Result<(Program, &'static str)> {
         let first = self.tuning.products(DType::F32, [LARGE; 3]).next();
         let product =
@@ -180,8 +191,13 @@ impl Target for Kernels {
         if let Some(&runs) = self.runs.get(program) {
             return Ok(runs);
         }
-        let runs = match self.programs.try_kernel(&self.context, &self.found, program, kernel) {
-            Ok(()) => true,
+        let tried = match program.probe().map(|probe| self.has_instructions(&probe)) {
+            Some(Ok(false)) => Ok(false),
+            Some(Err(error)) => Err(error),
+            Some(Ok(true)) | None => self.programs.try_kernel(&self.context, &self.found, program, kernel).map(|()| true),
+        };
+        let runs = match tried {
+            Ok(runs) => runs,
             Err(error) if matches!(error.kind(), ErrorKind::DeviceFailed | ErrorKind::Unsupported) => false,
             Err(error) => return Err(error),
         };
@@ -252,7 +268,7 @@ mod tests {
             let listed = Tuning::shared(&found.facts, Dialect::OpenClC);
             let listed = listed.products(dtype, [LARGE; 3]).filter_map(|product| match product {
                 Product::Vector(params) => Some(params),
-                Product::Tile(_) | Product::Panel(..) | Product::Block(_) => None,
+                Product::Tile(_) | Product::Panel(..) | Product::Block(_) | Product::Mma(_) => None,
             });
             let listed: Vec<VectorParams> = listed.collect();
             assert!(listed.len() >= 2, "{listed:?}");

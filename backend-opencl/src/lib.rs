@@ -14,6 +14,7 @@ mod facts;
 mod kernels;
 mod pinned;
 mod platform;
+mod probe;
 mod program;
 mod queue;
 mod running;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
 use lapidary_core::{DType, Device, Op, ProgramCache, Scalar};
-use lapidary_kernels::{BlockParams, Product};
+use lapidary_kernels::{BlockParams, MmaParams, Product};
 
 /// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
 /// device. The result is empty if no device has double precision.
@@ -99,6 +99,37 @@ fn with_each_model_of_memory() {
     for device in devices([|device| device]) {
         products_by_blocks::<f32>(&device, &single);
         products_by_blocks::<f64>(&device, &double);
+    }
+}
+
+/// Tests the kernel for matrix units with its instructions replaced by their definition: whole tiles and edges, aligned and odd matrices,
+/// and terms in parts, for all transpositions. Each case computes one product only, as in [`with_each_model_of_memory`].
+#[test]
+fn with_the_order_of_matrix_units() {
+    let (n, t) = (Op::NoTrans, Op::Trans);
+    let small = MmaParams { mwg: 32, nwg: 32, kwg: 16, mw: 16, nw: 16, stages: 2, raster: 2, split: 1, unit: 0, guarded: true };
+    let cases = [
+        ([n, n], [64, 96, 48], MmaParams { guarded: false, ..small }),
+        ([t, n], [64, 32, 32], MmaParams { stages: 3, ..small }),
+        ([n, t], [32, 64, 80], MmaParams { mwg: 64, mw: 32, raster: 1, ..small }),
+        ([t, t], [64, 64, 16], MmaParams { kwg: 32, mwg: 64, nwg: 64, ..small }),
+        ([n, n], [37, 29, 53], small),
+        ([t, n], [38, 30, 54], small),
+        ([n, t], [1, 1, 1], small),
+        ([t, t], [70, 31, 19], MmaParams { stages: 3, ..small }),
+        ([n, n], [37, 29, 53], MmaParams { split: 4, ..small }),
+        ([t, t], [64, 32, 128], MmaParams { split: 2, ..small }),
+    ];
+    for device in devices([|device| device]) {
+        for (ops, sizes, params) in cases {
+            prefer(&device, &Product::Mma(params).to_string());
+            let instructions = Instructions(&device);
+            if sizes[0] % 2 == 0 {
+                instructions.product_in_vectors::<f64>(ops, sizes);
+            } else {
+                instructions.product::<f64>(ops, sizes);
+            }
+        }
     }
 }
 

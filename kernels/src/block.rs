@@ -58,6 +58,12 @@ pub struct BlockParams {
 }
 }
 
+/// Returns the largest of `split`, half of `split`, a quarter of it and so on that is at most `slices`, but at least 1.
+pub(crate) fn parts(split: usize, slices: usize) -> usize {
+    let mut halves = std::iter::successors(Some(split), |&parts| (parts > 1).then_some(parts / 2));
+    halves.find(|&parts| parts <= slices).unwrap_or(1)
+}
+
 /// Maximum number of products that a pass of the innermost loop adds, so that compilers accept the text in reasonable time.
 const MAX_PRODUCTS_PER_PASS: usize = 2048;
 
@@ -97,8 +103,7 @@ impl BlockParams {
     /// which every part has at least one slice.
     #[must_use]
     pub fn parts(&self, k: usize) -> usize {
-        let mut halves = std::iter::successors(Some(self.split), |&parts| (parts > 1).then_some(parts / 2));
-        halves.find(|&parts| parts <= k.div_ceil(self.kwg)).unwrap_or(1)
+        parts(self.split, k.div_ceil(self.kwg))
     }
 
     /// Returns whether A, and whether B, passes through local memory.

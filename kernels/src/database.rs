@@ -19,6 +19,10 @@
 //! | `terms>=N`, `terms<=N` | products with at least, or at most, N terms (extent along k) |
 //! | `rows>=N` | panels with at least N rows |
 //!
+//! An entry for products may state the speed of its kernel: `peak=N` in GFLOP/s, `half=N`, the number of terms with which the kernel
+//! reaches half of the peak, and `alone=N`, the speed of a multiprocessor with one work-group in percent of that with many. Of entries
+//! with a speed that follow one another, the one with the shortest estimated time comes first ([`Speed`]).
+//!
 //! An entry `stop gemm`, or `stop` with the name of a family such as `stop strips`, says that no later entry for products or for the
 //! family applies.
 
@@ -31,8 +35,10 @@ use crate::tuning::Dialect;
 
 mod parse;
 mod sizes;
+mod speed;
 
 pub use sizes::{Orientation, ProductSizes};
+pub use speed::Speed;
 
 /// Entries for kernels, from the texts of this crate and from texts of users.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +59,8 @@ pub struct Entry {
     pub least: Least,
     /// Sizes of the products to which the entry applies.
     pub sizes: ProductSizes,
+    /// Speed of a kernel for products, if it was measured.
+    pub speed: Option<Speed>,
     /// The kernel with its parameters.
     pub kernel: Kernel,
     /// Where the entry comes from, such as `gemm.txt:12`, and the comment at its end. An explanation shows both to users.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use lapidary_core::DType;
 
+use crate::mma::NO_UNIT;
 use crate::program::Program;
 use crate::signature::signature;
 use crate::template::render;
@@ -27,7 +28,7 @@ pub fn source(program: &Program) -> Source {
     }
     let body = body(program);
     let _ = match body {
-        Body::OpenCl(_) => writeln!(text, "#define real {real}\n#define MIN_POSITIVE {least}"),
+        Body::OpenCl(_) | Body::Mma(..) => writeln!(text, "#define real {real}\n#define MIN_POSITIVE {least}"),
         // a type, since `real(x)` is a macro of the shared texts
         Body::Shared { .. } => writeln!(text, "typedef {real} real;"),
     };
@@ -40,6 +41,8 @@ pub fn source(program: &Program) -> Source {
     }
     text += &match body {
         Body::OpenCl(body) => [COMMON, body].concat(),
+        Body::Mma(NO_UNIT, body) => [COMMON, include_str!("opencl/mma_by_definition.cl"), body].concat(),
+        Body::Mma(_, body) => [COMMON, include_str!("opencl/mma.cl"), body].concat(),
         Body::Shared { kernel, template } => {
             let names = signature(kernel).into_iter().filter(|(_, takes)| takes.is_memory()).map(|(name, _)| (name, name));
             to_opencl(program, kernel, &render(template, program, kernel, names, Dialect::OpenClC))
@@ -52,6 +55,8 @@ pub fn source(program: &Program) -> Source {
 enum Body {
     /// Text in OpenCL C.
     OpenCl(&'static str),
+    /// Text with instructions of matrix units, and the number of terms of an instruction.
+    Mma(usize, &'static str),
     /// The template of one kernel for both languages.
     Shared { kernel: &'static str, template: &'static str },
 }
@@ -61,6 +66,8 @@ fn body(program: &Program) -> Body {
         Program::GemmTile { .. } => include_str!("opencl/gemm_tile.cl"),
         Program::GemmVector { .. } => return Body::Shared { kernel: "gemm_vector", template: shared::GEMM_VECTOR },
         Program::GemmBlock { .. } => return Body::Shared { kernel: "gemm_block", template: shared::GEMM_BLOCK },
+        Program::GemmMma { params, .. } => return Body::Mma(params.unit, include_str!("opencl/gemm_mma.cl")),
+        Program::MmaProbe { unit } => return Body::Mma(*unit, include_str!("opencl/mma_probe.cl")),
         Program::SumParts { .. } => return Body::Shared { kernel: "sum_parts", template: shared::SUM_PARTS },
         Program::Pad { .. } => return Body::Shared { kernel: "pad", template: shared::PAD },
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),

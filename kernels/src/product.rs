@@ -3,6 +3,7 @@
 use lapidary_core::{DType, Limits};
 
 use crate::block::BlockParams;
+use crate::mma::MmaParams;
 use crate::params::{PanelBlocks, PanelParams, TileParams, VectorParams};
 use crate::program::Program;
 
@@ -17,11 +18,13 @@ pub enum Product {
     Panel(PanelParams, PanelBlocks),
     /// Kernel with one of several models of memory, for operands in any layout.
     Block(BlockParams),
+    /// Kernel that computes on the matrix units of a GPU.
+    Mma(MmaParams),
 }
 
 impl Product {
     /// The names of all kernels for products.
-    pub const KERNELS: [&str; 4] = ["gemm_tile", "gemm_vector", "gemm_panel", "gemm_block"];
+    pub const KERNELS: [&str; 5] = ["gemm_tile", "gemm_vector", "gemm_panel", "gemm_block", "gemm_mma"];
 
     /// Returns the name of the kernel.
     #[must_use]
@@ -31,6 +34,7 @@ impl Product {
             Product::Vector(_) => "gemm_vector",
             Product::Panel(..) => "gemm_panel",
             Product::Block(_) => "gemm_block",
+            Product::Mma(_) => "gemm_mma",
         }
     }
 
@@ -42,6 +46,7 @@ impl Product {
             Product::Vector(params) => params.values(),
             Product::Panel(params, blocks) => [params.values(), blocks.values()].concat(),
             Product::Block(params) => params.values(),
+            Product::Mma(params) => params.values(),
         }
     }
 
@@ -59,6 +64,7 @@ impl Product {
                 Some(params.and_then(|params| Ok(Product::Panel(params, PanelBlocks::from_values(value)?))))
             }
             "gemm_block" => Some(BlockParams::from_values(value).map(Product::Block)),
+            "gemm_mma" => Some(MmaParams::from_values(value).map(Product::Mma)),
             _ => None,
         }
     }
@@ -71,6 +77,7 @@ impl Product {
             Product::Vector(params) => [params.mwg, params.nwg],
             Product::Panel(params, _) => [params.mr() * params.group, params.nr],
             Product::Block(params) => [params.mwg, params.nwg],
+            Product::Mma(params) => [params.mwg, params.nwg],
         }
     }
 
@@ -79,6 +86,7 @@ impl Product {
     pub fn parts(&self, k: usize) -> usize {
         match self {
             Product::Block(params) => params.parts(k),
+            Product::Mma(params) => params.parts(k),
             Product::Tile(_) | Product::Vector(_) | Product::Panel(..) => 1,
         }
     }
@@ -97,6 +105,9 @@ impl Product {
             Product::Tile(params) => Program::GemmTile { dtype, params, trans_a: false, trans_b: false },
             Product::Panel(params, _) => Program::GemmPanel { dtype, params },
             Product::Block(params) => Program::GemmBlock { dtype, params, trans_a: false, trans_b: false, sizes: None },
+            Product::Mma(params) => {
+                Program::GemmMma { params, trans_a: false, trans_b: false, guarded: params.guarded, aligned: true }
+            }
             Product::Vector(params) => Program::GemmVector { dtype, params, trans_b: !params.transposes_b(dtype), vec_c: true },
         }
     }
@@ -110,6 +121,7 @@ impl Product {
             Product::Tile(params) => params.check(dtype, limits),
             Product::Vector(params) => params.check(dtype, limits),
             Product::Block(params) => params.check(dtype, limits),
+            Product::Mma(params) => params.check(dtype, limits),
             Product::Panel(params, blocks) => params.check(dtype, limits, vector_bits).and_then(|()| blocks.check()),
         }
     }

@@ -4,6 +4,7 @@
 use lapidary_core::{DType, Limits};
 
 use crate::block::BlockParams;
+use crate::mma::{MmaParams, STRIP};
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
 
@@ -69,6 +70,24 @@ pub enum Program {
         trans_b: bool,
         /// The sizes m, n and k of the product, if they are constants in the text.
         sizes: Option<[usize; 3]>,
+    },
+    /// Kernel `gemm_mma`: a product in double precision by the matrix units of a GPU, in OpenCL C with PTX instructions.
+    GemmMma {
+        /// Shape of the tiles.
+        params: MmaParams,
+        /// Whether the product uses the transpose of A.
+        trans_a: bool,
+        /// Whether the product uses the transpose of B.
+        trans_b: bool,
+        /// Whether the tiles may extend beyond the matrices.
+        guarded: bool,
+        /// Whether the matrices are stored in whole pairs of elements.
+        aligned: bool,
+    },
+    /// Kernel `mma_probe`, which shows whether a device has the instructions of `gemm_mma`.
+    MmaProbe {
+        /// Number of terms of an instruction, as in [`MmaParams`].
+        unit: usize,
     },
     /// Kernel `sum_parts`: adds the parts of a product whose terms are divided between work-groups.
     SumParts {
@@ -227,6 +246,7 @@ impl Program {
             | Program::Panel { dtype, .. }
             | Program::Strips { dtype, .. }
             | Program::Columns { dtype, .. } => dtype,
+            Program::GemmMma { .. } | Program::MmaProbe { .. } => DType::F64,
         }
     }
 
@@ -260,6 +280,8 @@ impl Program {
             Program::GemmTile { params, .. } => params.local(),
             Program::GemmVector { params, .. } => [params.items(), 1],
             Program::GemmBlock { params, .. } => params.local(),
+            Program::GemmMma { params, .. } => [params.items(), 1],
+            Program::MmaProbe { .. } => [STRIP, 1],
             Program::GemmPanel { params, .. } => [params.group, 1],
             Program::Strips { params, .. } => [params.items, 1],
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
@@ -295,6 +317,8 @@ impl Program {
             Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmBlock { dtype, params, .. } => params.check(dtype, limits),
+            Program::GemmMma { params, .. } => params.check(DType::F64, limits),
+            Program::MmaProbe { .. } => group(STRIP),
             Program::Pad { items, .. } if !items.is_multiple_of(SIDE) || !(SIDE * SIDE).is_multiple_of(items.max(1)) => {
                 Err(format!("{items} work-items do not move the {SIDE} lines of a square equally"))
             }
@@ -355,6 +379,16 @@ impl Program {
         }
     }
 
+    /// Returns the program that shows whether a device has the instructions of this program. `None` if the program has no instructions
+    /// besides those of the language.
+    #[must_use]
+    pub fn probe(&self) -> Option<Program> {
+        match *self {
+            Program::GemmMma { params, .. } => Some(Program::MmaProbe { unit: params.unit }),
+            _ => None,
+        }
+    }
+
     /// Returns the name of the program, and the names and values of the parameters with which the text of the program begins. The
     /// text contains the names in capitals.
     pub(crate) fn heading(&self) -> (&'static str, Vec<(&'static str, usize)>) {
@@ -373,6 +407,12 @@ impl Program {
                 let sizes = sizes.map_or(Vec::new(), |[m, n, k]| vec![("m", m), ("n", n), ("k", k)]);
                 ("gemm_block", [params.values(), flags.to_vec(), sizes].concat())
             }
+            Program::GemmMma { params, trans_a, trans_b, guarded, aligned } => {
+                let params = MmaParams { guarded, ..params };
+                let flags = [("trans_a", usize::from(trans_a)), ("trans_b", usize::from(trans_b))];
+                ("gemm_mma", [&params.values()[..], &flags, &[("v", if aligned { 2 } else { 1 })]].concat())
+            }
+            Program::MmaProbe { unit } => ("mma_probe", vec![("unit", unit), ("v", 2)]),
             Program::SumParts { items, .. } => ("sum_parts", vec![("items", items)]),
             Program::Pad { dtype, items } => ("pad", vec![("items", items), ("side", SIDE), ("v", VectorParams::vector(dtype))]),
             Program::GemmPanel { params, .. } => ("gemm_panel", params.values()),

@@ -38,7 +38,8 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("c_at", Size),
             ("c_ld", Size),
         ],
-        "gemm_vector" | "gemm_block" => signature("gemm_tile"),
+        "gemm_vector" | "gemm_block" | "gemm_mma" => signature("gemm_tile"),
+        "mma_probe" => vec![("x", In), ("y", Out)],
         "sum_parts" => vec![
             ("m", Size),
             ("n", Size),

@@ -74,6 +74,19 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             // large products have enough tiles
             axis("split", &[1]),
         ],
+        "gemm_mma" => vec![
+            axis("mwg", &[32, 64, 96, 128, 256]),
+            axis("nwg", &[32, 64, 96, 128, 256]),
+            axis("kwg", &[16, 32]),
+            axis("mw", &[16, 32, 64]),
+            axis("nw", &[16, 32, 64]),
+            axis("stages", &[2, 3, 4, 6]),
+            axis("raster", &[4, 8, 16]),
+            // large products have enough tiles
+            axis("split", &[1]),
+            structural("unit", &[4, 8]),
+            structural("guarded", &[0, 1]),
+        ],
         _ => {
             let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;
             let most = if matches!(family, Family::Batched | Family::Elements) { 8 } else { 10 };

@@ -2,7 +2,8 @@
 
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature};
 
-use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes};
+use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
+use crate::mma::NO_UNIT;
 use crate::product::Product;
 use crate::program::Program;
 use crate::scratch::Purpose;
@@ -16,6 +17,9 @@ pub enum Dialect {
     /// WGSL, the shading language of WebGPU.
     Wgsl,
 }
+
+/// Beginning of the names of instruction sets for which compilers take PTX instructions in OpenCL C.
+const PTX: &str = "sm_";
 
 /// Width of the longest WGSL vector, in bits.
 const WGSL_VECTOR_BITS: usize = 128;
@@ -31,6 +35,8 @@ pub struct Tuning {
     /// Maximum scratch memory for one [`Purpose`], in bytes. The value is the size of the largest buffer, or less under a memory
     /// limit.
     pub max_scratch_bytes: usize,
+    /// Number of multiprocessors of the device, or 1 if the driver does not report it.
+    units: usize,
     /// Whether one launch factors all strips, so that work-groups wait for one another ([`Feature::GroupsMayWait`]). Only the
     /// WGSL program has a kernel that factors all strips in one launch.
     pub groups_may_wait: bool,
@@ -75,6 +81,8 @@ struct Ranked<P> {
     least: usize,
     /// Sizes of the products to which the entry applies.
     sizes: ProductSizes,
+    /// Speed of a kernel for products, if it was measured.
+    speed: Option<Speed>,
     /// Where the entry comes from.
     origin: String,
 }
@@ -92,6 +100,7 @@ impl Tuning {
             products: Default::default(),
             groups: Default::default(),
             max_scratch_bytes: facts.limits.buffer,
+            units: facts.compute_units.unwrap_or(1),
             groups_may_wait: dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait),
         };
         for entry in database.entries(facts, dialect) {
@@ -140,18 +149,18 @@ impl Tuning {
     }
 
     fn push(&mut self, entry: &Entry, dtype: DType, facts: &DeviceFacts) {
-        let (sizes, origin) = (entry.sizes, entry.origin.clone());
+        let (sizes, speed, origin) = (entry.sizes, entry.speed, entry.origin.clone());
         match entry.kernel {
             Kernel::Product(params) => {
                 let least = match entry.least.groups {
                     LeastGroups::Number(groups) => groups,
                     LeastGroups::Units => facts.compute_units.unwrap_or(1),
                 };
-                self.products[index(dtype)].push(Ranked { params, least, sizes, origin });
+                self.products[index(dtype)].push(Ranked { params, least, sizes, speed, origin });
             }
             Kernel::Group(family, params) => {
                 let least = entry.least.rows;
-                self.groups[family as usize][index(dtype)].push(Ranked { params, least, sizes, origin });
+                self.groups[family as usize][index(dtype)].push(Ranked { params, least, sizes, speed, origin });
             }
             Kernel::Stop(Some(family)) => self.groups[family as usize][index(dtype)].is_closed = true,
             Kernel::Stop(None) => self.products[index(dtype)].is_closed = true,
@@ -159,12 +168,18 @@ impl Tuning {
     }
 
     /// Returns the kernels for a product with the sizes m, n and k in the order of preference: those whose entries apply to the sizes,
-    /// and that have as many work-groups in the product as their entries require.
+    /// and that have as many work-groups in the product as their entries require. Of entries with a speed that follow one another, the one
+    /// with the shortest estimated time comes first.
     pub fn products(&self, dtype: DType, sizes: [usize; 3]) -> impl Iterator<Item = Product> {
         let suits = move |ranked: &&Ranked<Product>| {
             ranked.sizes.hold(sizes) && (ranked.least == 0 || ranked.params.groups(sizes) >= ranked.least)
         };
-        self.products[index(dtype)].entries.iter().filter(suits).map(|ranked| ranked.params)
+        let mut suited: Vec<&Ranked<Product>> = self.products[index(dtype)].entries.iter().filter(suits).collect();
+        for neighbours in suited.chunk_by_mut(|one, next| one.speed.is_some() && next.speed.is_some()) {
+            let time = |ranked: &Ranked<Product>| ranked.speed.map_or(0.0, |speed| speed.time(&ranked.params, sizes, self.units));
+            neighbours.sort_by(|one, other| time(one).total_cmp(&time(other)));
+        }
+        suited.into_iter().map(|ranked| ranked.params)
     }
 
     /// Returns where the entry of a kernel for products comes from. `None` if no entry names the kernel.
@@ -207,6 +222,12 @@ impl Tuning {
 pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect) -> Result<(), String> {
     let limits = &facts.limits;
     let program = match kernel {
+        Kernel::Product(Product::Mma(_)) if dialect != Dialect::OpenClC => {
+            return Err("the language is OpenCL C, in which the kernel is written".to_owned());
+        }
+        Kernel::Product(Product::Mma(params)) if params.unit != NO_UNIT && !facts.identity.architecture.starts_with(PTX) => {
+            return Err("the compiler of the device takes instructions of PTX, which are for devices of the kind sm_…".to_owned());
+        }
         Kernel::Product(product) => {
             let vector_bits = match dialect {
                 Dialect::OpenClC => facts.vector_bits,

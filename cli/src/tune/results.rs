@@ -41,6 +41,7 @@ pub fn save(folder: &Path, device: &Device, winner: &Winner) -> Result<PathBuf> 
         dtype: Some(winner.call.dtype()),
         dialect: Some(device.dialect),
         least: Least::default(),
+        speed: None,
         sizes: order::sizes_of(winner.kernel, &winner.call),
         kernel: winner.kernel,
         origin: winner.measurement.clone(),

@@ -42,8 +42,18 @@ impl Instructions<'_> {
     /// Tests `gemm` with the operations `ops` at the sizes m, n and k, on an old result that it must read and on one that it must not
     /// read.
     pub fn product<T: Scalar>(&self, ops: [Op; 2], sizes: [usize; 3]) {
+        self.product_at::<T>([OFFSET, GAP], ops, sizes);
+    }
+
+    /// Tests `gemm` as [`product`](Self::product) does, on matrices whose positions and leading dimensions are multiples of the length of
+    /// every vector if their extents are.
+    pub fn product_in_vectors<T: Scalar>(&self, ops: [Op; 2], sizes: [usize; 3]) {
+        self.product_at::<T>([VECTOR; 2], ops, sizes);
+    }
+
+    fn product_at<T: Scalar>(&self, place: [usize; 2], ops: [Op; 2], sizes: [usize; 3]) {
         for beta in [-2.0, 0.0] {
-            self.expect_pass(|trial| product_of::<T>(&mut Launches::new(trial), [OFFSET, GAP], ops, sizes, beta));
+            self.expect_pass(|trial| product_of::<T>(&mut Launches::new(trial), place, ops, sizes, beta));
         }
     }
 

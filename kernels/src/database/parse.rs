@@ -4,7 +4,7 @@ use std::fmt;
 
 use lapidary_core::{DType, DeviceKind};
 
-use super::{Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope};
+use super::{Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope, Speed};
 use crate::product::Product;
 use crate::tuning::Dialect;
 
@@ -84,12 +84,16 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
     if stopped.is_some() && (!values.is_empty() || least != Least::default() || sizes != ProductSizes::default()) {
         return Err("`stop` has no parameters and no conditions on sizes".to_owned());
     }
+    let speed = Speed::take(&mut values)?;
     let kernel = match stopped {
         Some("gemm") => Kernel::Stop(None),
         Some(family) => Kernel::Stop(Some(self::family(family)?)),
         None => kernel(name, values)?,
     };
-    Ok(Entry { scope: scope.clone(), dtype, dialect, least, sizes, kernel, origin })
+    if speed.is_some() && !matches!(kernel, Kernel::Product(_)) {
+        return Err("only kernels for products have a speed".to_owned());
+    }
+    Ok(Entry { scope: scope.clone(), dtype, dialect, least, sizes, speed, kernel, origin })
 }
 
 /// Splits a condition such as `rows>=3` into the name of a size, the comparison and the bound.
@@ -172,7 +176,9 @@ impl fmt::Display for Entry {
         if self.least.rows > 0 {
             write!(f, " rows>={}", self.least.rows)?;
         }
-        write!(f, "{} {values}", self.sizes)
+        write!(f, "{}", self.sizes)?;
+        self.speed.iter().try_for_each(|speed| write!(f, "{speed}"))?;
+        write!(f, " {values}")
     }
 }
 

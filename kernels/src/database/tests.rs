@@ -95,3 +95,18 @@ fn an_entry_reads_as_it_was_written() {
         assert_eq!(again.entries, [Entry { origin: "again:2: note".to_owned(), ..entry.clone() }]);
     }
 }
+
+#[test]
+fn the_speed_of_a_kernel_is_read_and_written() {
+    let mma = "mwg=64 nwg=64 kwg=16 mw=32 nw=32 stages=4 raster=8 split=1 unit=8 guarded=1";
+    let line = format!("gemm_mma f64 peak=58700 half=65 alone=76 {mma}");
+    let mut database = Database::default();
+    assert_eq!(database.add("text", &line), Vec::<String>::new());
+    assert_eq!(database.entries[0].speed, Some(Speed { peak: 58_700, half: 65, alone: 76 }));
+    assert_eq!(database.entries[0].to_string(), line);
+    for damaged in ["peak=1 half=1", "peak=0 half=1 alone=1", "peak=1 half=1 alone=0", "peak=1 half=1 alone=101"] {
+        let problems = database.add("text", &format!("gemm_mma {damaged} {mma}"));
+        assert!(problems.len() == 1 && problems[0].contains("a speed has"), "{problems:?}");
+    }
+    assert!(database.add("text", "solve peak=1 half=1 alone=1 items=32")[0].contains("only kernels for products"));
+}

@@ -3,9 +3,10 @@
 use lapidary_core::{Error, ErrorKind, Op, Result, Value};
 
 use super::Sequence;
-use super::block;
+use super::{block, mma};
 use crate::block::BlockParams;
 use crate::call::{Arg, Call, Target, View};
+use crate::mma::MmaParams;
 use crate::params::{PanelBlocks, PanelParams};
 use crate::product::Product as Kernel;
 use crate::program::Program;
@@ -80,13 +81,28 @@ impl<D: Target> Sequence<'_, D> {
                     let (trans_a, trans_b) = (a.0.is_trans(), b.0.is_trans());
                     Program::GemmTile { dtype, params, trans_a, trans_b }
                 }
-                // SAFETY: the caller upholds the contract of this module.
-                Kernel::Block(params) if unsafe { self.split(&params, product)? } => return Ok(()),
-                Kernel::Block(params) => {
-                    let params = BlockParams { split: 1, ..params };
-                    block::program(dtype, params, [a.0, b.0].map(Op::is_trans), [c.rows, c.cols, k], groups)
-                }
                 Kernel::Panel(params, _) => Program::GemmPanel { dtype, params },
+                Kernel::Block(params) => {
+                    let trans = [a.0, b.0].map(Op::is_trans);
+                    let divided = |split| {
+                        let params = BlockParams { split, ..params };
+                        block::program(dtype, params, trans, [c.rows, c.cols, k], groups)
+                    };
+                    // SAFETY: the caller upholds the contract of this module.
+                    if unsafe { self.split(&kernel, divided, product)? } {
+                        return Ok(());
+                    }
+                    divided(1)
+                }
+                Kernel::Mma(params) => {
+                    let Some(program) = mma::program(MmaParams { split: 1, ..params }, &product) else { continue };
+                    let divided = |split| mma::program(MmaParams { split, ..params }, &product).unwrap_or(program);
+                    // SAFETY: the caller upholds the contract of this module.
+                    if unsafe { self.split(&kernel, divided, product)? } {
+                        return Ok(());
+                    }
+                    program
+                }
             };
             if next.is_some() && !self.device.can_run(&program, kernel.kernel())? {
                 continue;

@@ -7,6 +7,7 @@ mod batched;
 mod block;
 mod gemm;
 mod getrf;
+mod mma;
 mod split;
 mod triangle;
 mod vectors;

@@ -1,0 +1,53 @@
+//! Whether a device has instructions that are no part of OpenCL C. The answer comes from a run of the instructions.
+
+use cl3::command_queue::{enqueue_read_buffer, enqueue_write_buffer};
+use cl3::types::CL_BLOCKING;
+use lapidary_core::{DType, Result};
+use lapidary_kernels::{Arg, Program, probe_product};
+
+use crate::buffer::{Buffer, Context, Kernel};
+use crate::conv::failed;
+use crate::queue::Queue;
+
+/// Runs the kernel `mma_probe` and returns whether its result is right.
+pub(crate) fn is_right(context: &Context, queue: &Queue, program: &Program, kernel: &Kernel) -> Result<bool> {
+    let (x, expected) = probe_product();
+    let mut y = vec![f64::NAN; expected.len()];
+    let bytes = |elements: &[f64]| elements.len() * DType::F64.size();
+    let [input, output] = [Buffer::new(context, bytes(&x))?, Buffer::new(context, bytes(&y))?];
+    let (no_events, from, to) = (std::ptr::null(), x.as_ptr().cast(), y.as_mut_ptr().cast());
+    // SAFETY: the buffers have the sizes of `x` and `y`. The transfers block, so that they end before `x` and `y` are dropped. The kernel
+    // reads as many elements as `x` has, and writes as many as `y` has.
+    unsafe {
+        enqueue_write_buffer(queue.handle(), input.handle(), CL_BLOCKING, 0, bytes(&x), from, 0, no_events)
+            .map_err(|code| failed("clEnqueueWriteBuffer", code))?;
+        queue.launch(kernel, program.local(), program.local(), &[Arg::In(&input), Arg::Out(&output)])?;
+        enqueue_read_buffer(queue.handle(), output.handle(), CL_BLOCKING, 0, bytes(&y), to, 0, no_events)
+            .map_err(|code| failed("clEnqueueReadBuffer", code))?;
+    }
+    Ok(y == expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lapidary_core::ProgramCache;
+
+    use super::*;
+    use crate::program::Programs;
+    use crate::program::tests::device;
+
+    /// Runs the kernel with the instructions replaced by their definition.
+    #[test]
+    fn a_device_passes_by_the_right_result() {
+        let Some((found, context)) = device() else { return };
+        if !found.facts.computes(DType::F64) {
+            return;
+        }
+        let (queue, program) = (Queue::new(&context, &found).unwrap(), Program::MmaProbe { unit: 0 });
+        let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
+        let kernel = programs.kernel(&context, &found, &program, "mma_probe").unwrap();
+        assert!(is_right(&context, &queue, &program, kernel).unwrap());
+    }
+}

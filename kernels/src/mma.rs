@@ -1,0 +1,159 @@
+//! Parameters of the kernel `gemm_mma`, a product in double precision by the matrix units of a GPU.
+
+use lapidary_core::{DType, Limits};
+
+use crate::params::parameters;
+
+parameters! {
+/// Parameters of the kernel `gemm_mma`. A work-group computes a tile of `mwg` × `nwg` elements of C, and each strip of 32 work-items
+/// `mw` × `nw` elements of the tile.
+pub struct MmaParams {
+    /// Number of rows of C per work-group.
+    pub mwg: usize,
+    /// Number of columns of C per work-group.
+    pub nwg: usize,
+    /// Number of terms (extent along k) in a slice of an operand in local memory.
+    pub kwg: usize,
+    /// Number of rows of C per strip.
+    pub mw: usize,
+    /// Number of columns of C per strip.
+    pub nw: usize,
+    /// Number of slices of each operand in local memory. A strip uses one slice while the others are copied from global memory.
+    pub stages: usize,
+    /// Number of rows of tiles that the work-groups visit together, column of tiles by column of tiles.
+    pub raster: usize,
+    /// Number of parts into which the terms of a product are divided, 1 for no division.
+    pub split: usize,
+    /// Number of terms of an instruction: 8 for `mma.m16n8k8` (compute capability 9.0), 4 for `mma.m8n8k4` (8.0). With 0, the kernel computes
+    /// without matrix units, slowly, for tests.
+    pub unit: usize,
+    /// Whether the kernel computes products of all sizes and operands of all alignments. If not set, the kernel is used only for
+    /// products of whole tiles of aligned operands.
+    pub guarded: bool,
+}
+}
+
+/// Value of `unit` without matrix units.
+pub(crate) const NO_UNIT: usize = 0;
+/// Number of work-items in a strip.
+pub(crate) const STRIP: usize = 32;
+/// Maximum bytes of local memory of a work-group on devices of compute capability 9.0. Drivers report less for OpenCL (48 KiB), but
+/// take texts that declare more.
+const MAX_LOCAL_BYTES: usize = 227 << 10;
+/// Maximum number of elements of C that a work-item holds: half of the 255 registers of 32 bits.
+const MAX_ELEMENTS: usize = 64;
+/// Maximum number of unused elements between the lines of a slice.
+const LONGEST_GAP: usize = 4;
+/// The copies keep the order in which chunks are shuffled if a pass copies a multiple of this number of lines.
+const SHUFFLED_LINES: usize = 8;
+
+impl MmaParams {
+    /// Returns the number of work-items in a work-group.
+    #[must_use]
+    pub fn items(&self) -> usize {
+        self.mwg / self.mw * (self.nwg / self.nw) * STRIP
+    }
+
+    /// Returns the bytes of local memory that a work-group uses at most.
+    #[must_use]
+    pub fn local_bytes(&self) -> usize {
+        let line = self.kwg + LONGEST_GAP;
+        self.stages * line * (self.mwg + self.nwg) * DType::F64.size()
+    }
+
+    /// Returns the number of parts of a product with `k` terms: the largest of `split`, half of `split`, a quarter of it and so on for
+    /// which every part has at least one slice.
+    #[must_use]
+    pub fn parts(&self, k: usize) -> usize {
+        crate::block::parts(self.split, k.div_ceil(self.kwg))
+    }
+
+    /// Returns the number of elements that a copy to local memory moves at least.
+    #[must_use]
+    pub fn elements_of_copy(&self) -> usize {
+        if self.guarded { 1 } else { 2 }
+    }
+
+    /// Checks that the kernel can be compiled and run.
+    ///
+    /// # Errors
+    /// A parameter violates a constraint, which the error states with its reason.
+    pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
+        let MmaParams { mwg, nwg, kwg, mw, nw, stages, raster, split, unit, .. } = *self;
+        if [mwg, nwg, kwg, mw, nw, raster, split].contains(&0) {
+            return Err("every extent is at least 1".to_owned());
+        }
+        let (items, v) = (self.items(), self.elements_of_copy());
+        // a pass copies whole lines of `extent` contiguous elements, and several passes copy `lines` lines
+        let passes = |extent: usize, lines: usize| (items * v).is_multiple_of(extent) && lines.is_multiple_of(items * v / extent);
+        let per_pass = items * v / kwg;
+        let rules = [
+            (dtype == DType::F64, "the elements have double precision, in which the matrix units compute"),
+            (mwg % mw == 0 && nwg % nw == 0, "mw divides mwg and nw divides nwg: strips cover the tile"),
+            (mw % 16 == 0 && nw % 16 == 0, "mw and nw are multiples of 16: an instruction takes 16 lines of one operand"),
+            (mw * nw / STRIP <= MAX_ELEMENTS, "the elements of a work-item fit half of the registers"),
+            (kwg % 16 == 0, "kwg is a multiple of 16: two steps of 8 terms, and eight chunks in a line"),
+            (stages >= 2, "there are several stages: one slice is used while others are copied"),
+            (split.is_power_of_two(), "split is a power of two: fewer terms have half as many parts"),
+            ([NO_UNIT, 4, 8].contains(&unit), "unit is 4 or 8, the number of terms of an instruction, or 0 for none"),
+            (
+                passes(kwg, mwg) && passes(kwg, nwg) && per_pass.is_multiple_of(SHUFFLED_LINES),
+                "the work-items copy lines of kwg elements in equal passes of a multiple of eight lines",
+            ),
+            (
+                [mwg, nwg].iter().all(|&extent| passes(extent, kwg) && (items * v / extent).is_power_of_two()),
+                "the work-items copy lines of mwg and of nwg elements in equal passes of a power of two lines",
+            ),
+            (items <= limits.work_group, "(mwg/mw)·(nwg/nw) strips fit a work-group of the device"),
+            (self.local_bytes() <= MAX_LOCAL_BYTES, "the slices fit the local memory of a multiprocessor"),
+        ];
+        rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
+    }
+}
+
+/// The product that the kernel `mma_probe` computes: its input, and the output of a device that has the instructions.
+#[must_use]
+pub fn probe_product() -> (Vec<f64>, Vec<f64>) {
+    let [lines_p, lines_q, terms] = [16, 8, 8];
+    // small integers, whose products are exact, in no regular order
+    let x: Vec<f64> = (0..(lines_p + lines_q) * terms).map(|e| ((e * e + 3 * e) % 17) as f64 - 8.0).collect();
+    let line = |l: usize| &x[l * terms..(l + 1) * terms];
+    let dot = |i: usize, j: usize| line(i).iter().zip(line(lines_p + j)).map(|(p, q)| p * q).sum();
+    let y = (0..lines_p * lines_q).map(|e| dot(e % lines_p, e / lines_p)).collect();
+    (x, y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_refused_with_the_reason() {
+        let limits = Limits { work_group: 256, ..Limits::default() };
+        let good = MmaParams { mwg: 128, nwg: 64, kwg: 16, mw: 32, nw: 32, stages: 3, raster: 8, split: 1, unit: 8, guarded: true };
+        assert_eq!(good.check(DType::F64, &limits), Ok(()));
+        assert_eq!(good.items(), 256);
+        assert_eq!([1, 16, 17, 48].map(|k| MmaParams { split: 4, ..good }.parts(k)), [1, 1, 2, 2]);
+        let refused = [
+            (MmaParams { mwg: 0, ..good }, "at least 1"),
+            (MmaParams { mw: 48, ..good }, "cover the tile"),
+            (MmaParams { nw: 8, ..good }, "16 lines"),
+            (MmaParams { mw: 128, nw: 64, ..good }, "registers"),
+            (MmaParams { kwg: 8, ..good }, "eight chunks"),
+            (MmaParams { stages: 1, ..good }, "several stages"),
+            (MmaParams { split: 3, ..good }, "power of two"),
+            (MmaParams { unit: 16, ..good }, "4 or 8"),
+            (MmaParams { mwg: 64, mw: 64, kwg: 32, ..good }, "a multiple of eight lines"),
+            (MmaParams { mwg: 64, nwg: 96, kwg: 48, guarded: false, ..good }, "passes of a power of two"),
+            (MmaParams { mwg: 256, ..good }, "fit a work-group"),
+            (MmaParams { stages: 10, ..good }, "local memory"),
+        ];
+        for (params, reason) in refused {
+            let refusal = params.check(DType::F64, &limits).unwrap_err();
+            assert!(refusal.contains(reason), "{params:?}: {refusal}");
+        }
+        assert!(good.check(DType::F32, &limits).unwrap_err().contains("double precision"));
+        // without guards, the kernel copies pairs of elements, so that a pass has twice as many lines
+        assert_eq!(MmaParams { mwg: 64, mw: 64, nw: 32, kwg: 16, guarded: false, ..good }.check(DType::F64, &limits), Ok(()));
+    }
+}

@@ -261,7 +261,8 @@ mod tests {
             });
             let listed: Vec<VectorParams> = listed.collect();
             assert!(listed.len() >= 2, "{listed:?}");
-            for params in listed.into_iter().chain([small, VectorParams { zigzag: false, ahead: true, ..small }]) {
+            let images = found.facts.limits.image_pixels > 0;
+            for params in listed.into_iter().chain([small, VectorParams { zigzag: false, ahead: true, images, ..small }]) {
                 for (trans_b, vec_c) in [(false, false), (false, true), (true, false), (true, true)] {
                     compiles(Program::GemmVector { dtype, params, trans_b, vec_c });
                 }

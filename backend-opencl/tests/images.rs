@@ -1,4 +1,5 @@
-//! Tests of products whose kernel reads the operands from images.
+//! Tests of products whose kernel reads the operands from images. The tests do not run in oclgrind, which reports elements in f64 from
+//! images as uninitialised although they were written.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use std::sync::Arc;

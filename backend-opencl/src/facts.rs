@@ -2,9 +2,10 @@
 
 use cl3::device::{
     CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_EXTENSIONS,
-    CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
-    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_NAME, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT,
-    CL_DEVICE_TYPE, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_DEVICE_VENDOR, CL_DRIVER_VERSION, get_device_data,
+    CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, CL_DEVICE_IMAGE_SUPPORT,
+    CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE,
+    CL_DEVICE_NAME, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, CL_DEVICE_TYPE, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_DEVICE_VENDOR,
+    CL_DRIVER_VERSION, get_device_data,
 };
 use cl3::types::{cl_device_id, cl_device_info};
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates};
@@ -42,6 +43,11 @@ impl DeviceQuery {
         self.number(what).unwrap_or(0)
     }
 
+    /// Maximum number of pixels of an image of a buffer. Kernels address a pixel by a signed integer of 32 bits.
+    fn image_pixels(self) -> usize {
+        usize::try_from(self.optional(CL_DEVICE_IMAGE_MAX_BUFFER_SIZE).min(i32::MAX as u64)).unwrap_or(0)
+    }
+
     /// Whether the device shares its memory with the host.
     pub fn is_unified(self) -> bool {
         self.optional(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0
@@ -74,6 +80,7 @@ impl DeviceQuery {
                 local_memory: self.size(CL_DEVICE_LOCAL_MEM_SIZE)?,
                 buffer: self.size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
                 loop_iterations: if model.contains(SHORT_LOOPS.0) { SHORT_LOOPS.1 } else { usize::MAX },
+                image_pixels: if self.optional(CL_DEVICE_IMAGE_SUPPORT) == 0 { 0 } else { self.image_pixels() },
                 ..Limits::default()
             },
             // in OpenCL C, each component of a vector is a separate memory location

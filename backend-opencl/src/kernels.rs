@@ -205,6 +205,11 @@ impl Target for Kernels {
         Ok(runs)
     }
 
+    fn can_read_image(&mut self, buffer: &Buffer, written: &Buffer) -> Result<bool> {
+        let makes_image = || buffer.make_image(&self.context, self.found.facts.limits.image_pixels);
+        Ok(buffer.handle() != written.handle() && makes_image())
+    }
+
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         let queue = &self.lanes[self.current].queue;
@@ -260,7 +265,7 @@ mod tests {
     fn products_by_vectors_compile() {
         let Some((found, context)) = crate::program::tests::device() else { return };
         let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
-        let small = VectorParams { mwg: 32, nwg: 32, kwg: 4, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+        let small = VectorParams { mwg: 32, nwg: 32, kwg: 4, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false, images: false };
         let mut compiles = |program: Program| {
             let _ = programs.program(&context, &found, &program).unwrap();
         };
@@ -272,7 +277,8 @@ mod tests {
             });
             let listed: Vec<VectorParams> = listed.collect();
             assert!(listed.len() >= 2, "{listed:?}");
-            for params in listed.into_iter().chain([small, VectorParams { zigzag: false, ahead: true, ..small }]) {
+            let images = found.facts.limits.image_pixels > 0;
+            for params in listed.into_iter().chain([small, VectorParams { zigzag: false, ahead: true, images, ..small }]) {
                 for (trans_b, vec_c) in [(false, false), (false, true), (true, false), (true, true)] {
                     compiles(Program::GemmVector { dtype, params, trans_b, vec_c });
                 }

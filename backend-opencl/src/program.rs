@@ -246,6 +246,28 @@ pub(crate) mod tests {
         assert_eq!(programs.program(&context, &found, &wide).unwrap_err().kind(), ErrorKind::Unsupported);
     }
 
+    /// Compiles the accepted text of each family of kernels. A text that does not compile would otherwise give way to another kernel.
+    #[test]
+    fn every_accepted_text_compiles() {
+        let Some((found, context)) = device() else { return };
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/src/snapshots");
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|extension| extension == "cl")).collect();
+        assert!(paths.len() >= 16, "{paths:?}");
+        for path in paths {
+            let source = Source { name: path.display().to_string(), text: std::fs::read_to_string(&path).unwrap() };
+            // only compilers for one vendor's devices take instructions of PTX
+            if source.text.contains("asm volatile") {
+                continue;
+            }
+            let dtype = if source.text.contains("fp64") { DType::F64 } else { DType::F32 };
+            if found.facts.computes(dtype) {
+                let built = from_source(&context, &found, &source, &options(&found, dtype));
+                assert!(built.is_ok(), "{}: {built:?}", source.name);
+            }
+        }
+    }
+
     #[test]
     fn a_refusal_is_kept_on_disk() {
         let Some((found, context)) = device() else { return };

@@ -32,6 +32,7 @@ unsafe fn set(kernel: &Kernel, index: u32, arg: &Arg<'_, Buffer>) -> Result<()> 
     };
     let given = match arg {
         Arg::In(buffer) | Arg::Out(buffer) => give(of(&buffer.handle())),
+        Arg::Image(buffer) => give(of(&buffer.image().expect("`can_read_image` has made the image"))),
         Arg::Size(value) => give(of(&(*value as u64))),
         Arg::Stride(value) => give(of(&(*value as i64))),
         Arg::F64(value) => give(of(value)),

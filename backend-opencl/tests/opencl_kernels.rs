@@ -85,6 +85,7 @@ fn with_each_model_of_memory() {
         ([n, n], odd, BlockParams { vw: 4, indexing: 1, raster: 4, ..plain }),
         ([n, t], odd, BlockParams { memory: 3, vw: 2, order: 1, inline: 1, ..plain }),
         ([t, n], odd, BlockParams { vw: 2, pad: 1, raster: 4, ..local }),
+        ([t, n], odd, BlockParams { mwg: 32, nwg: 16, kwg: 16, vw: 2, swizzle: true, stages: 2, ..local }),
         ([n, t], [64, 64, 64], BlockParams { stages: 2, vw: 4, ..staged }),
         ([n, n], [1, 1, 1], BlockParams { vw: 4, ..staged }),
     ];
@@ -95,6 +96,7 @@ fn with_each_model_of_memory() {
         ([n, t], odd, BlockParams { memory: 5, vw: 2, order: 1, ..local }),
         ([t, t], odd, BlockParams { kwg: 3, kr: 1, stages: 2, vw: 2, order: 1, inline: 1, raster: 2, ..staged }),
         ([n, n], odd, BlockParams { pad: 1, indexing: 1, ..staged }),
+        ([t, n], odd, BlockParams { mwg: 16, nwg: 16, kwg: 8, swizzle: true, order: 1, ..staged }),
     ];
     for device in devices([|device| device]) {
         products_by_blocks::<f32>(&device, &single);
@@ -160,7 +162,7 @@ fn with_terms_in_parts() {
 /// Kernel for products by vector loads, with tiles that a compiler for a CPU unrolls in seconds.
 const NARROW: &str = "gemm_vector mwg=32 nwg=32 kwg=4 mr=4 nr=8 lanes_n=4";
 
-/// Opens a device whose products use vector loads. `flags` holds the last two parameters of the kernel.
+/// Opens a device whose products use vector loads. `flags` holds the last parameters of the kernel.
 fn with_vectors(flags: &str) -> Option<OpenClDevice> {
     let device = devices([|device| device.with_tiles().unwrap()]).pop()?;
     let tile = "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=1 stages=1";

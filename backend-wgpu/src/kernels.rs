@@ -203,7 +203,7 @@ impl Kernels {
         let begin = self.staged.len();
         for arg in args {
             match *arg {
-                Arg::In(_) | Arg::Out(_) => {}
+                Arg::In(_) | Arg::Image(_) | Arg::Out(_) => {}
                 Arg::Size(value) => self.put(&narrow::<u32, _>(value)?.to_ne_bytes()),
                 Arg::Stride(value) => self.put(&narrow::<i32, _>(value)?.to_ne_bytes()),
                 Arg::F64(value) => self.put(&value.to_ne_bytes()),

@@ -108,6 +108,8 @@ fn with_each_model_of_memory() {
         ([n, t], odd, BlockParams { memory: 2, stages: 2, order: 1, ..local }),
         ([t, n], odd, BlockParams { memory: 5, vw: 4, pad: 1, ..local }),
         ([t, t], odd, BlockParams { kwg: 3, kr: 1, stages: 2, vw: 2, order: 1, inline: 1, raster: 2, ..staged }),
+        ([t, n], odd, BlockParams { mwg: 32, nwg: 16, kwg: 16, vw: 2, swizzle: true, stages: 2, ..local }),
+        ([t, n], odd, BlockParams { mwg: 16, nwg: 16, kwg: 8, swizzle: true, order: 1, ..staged }),
         ([n, t], [64, 64, 64], BlockParams { vw: 4, pad: 1, ..staged }),
         ([n, n], [1, 1, 1], BlockParams { vw: 4, indexing: 1, ..staged }),
     ];

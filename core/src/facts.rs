@@ -78,12 +78,21 @@ pub struct Limits {
     /// Maximum number of loop iterations of a work-item, summed over all its loops. Some drivers silently stop a work-item's loop
     /// when the sum exceeds the maximum.
     pub loop_iterations: usize,
+    /// Maximum number of pixels of an image through which kernels read a buffer. The value 0 means that the device has no such images.
+    pub image_pixels: usize,
 }
 
 impl Default for Limits {
-    /// Limits of a minimal device: work-groups of one work-item, and no local memory. The remaining fields state no limit.
+    /// Limits of a minimal device: work-groups of one work-item, no local memory and no images. The remaining fields state no limit.
     fn default() -> Self {
-        Limits { work_group: 1, local_memory: 0, groups: usize::MAX, buffer: usize::MAX, loop_iterations: usize::MAX }
+        Limits {
+            work_group: 1,
+            local_memory: 0,
+            groups: usize::MAX,
+            buffer: usize::MAX,
+            loop_iterations: usize::MAX,
+            image_pixels: 0,
+        }
     }
 }
 

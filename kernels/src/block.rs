@@ -55,6 +55,10 @@ pub struct BlockParams {
     /// Number of parts into which the terms of a product are divided, 1 for no division. Each work-group adds the terms of one part
     /// into scratch memory, and a second kernel adds the parts.
     pub split: usize,
+    /// Whether the lines of a slice are permuted, if neighbouring work-items store to different lines: slices of A if A is transposed,
+    /// and slices of B if B is not. No two of these stores then use the same bank of local memory at once, although the lines have no
+    /// padding.
+    pub swizzle: bool = 0,
 }
 }
 
@@ -66,6 +70,30 @@ pub(crate) fn parts(split: usize, slices: usize) -> usize {
 
 /// Maximum number of products that a pass of the innermost loop adds, so that compilers accept the text in reasonable time.
 const MAX_PRODUCTS_PER_PASS: usize = 2048;
+
+/// Bytes of one access to all banks of local memory: 32 banks of 4 bytes, as on most GPUs. Work-items that access different elements
+/// within as many bytes must not meet in a bank.
+const BANK_BYTES: usize = 128;
+
+/// The permutation of the elements of the lines of a slice ([`BlockParams::permutation`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Permutation {
+    /// Number of successive lines that fill all banks together, and therefore have the same permutation.
+    every: usize,
+    /// Number of neighbouring elements of one line that are stored at the same time.
+    step: usize,
+    /// Number of elements of a line.
+    line: usize,
+}
+
+impl Permutation {
+    /// Returns the number in the text that permutes line `p`, where `p` is the text of a number.
+    pub fn of_line(self, p: &str) -> String {
+        let every = if self.every > 1 { format!(" / {}u", self.every) } else { String::new() };
+        let step = if self.step > 1 { format!(" * {}u", self.step) } else { String::new() };
+        format!("{p}{every}{step} % {}u", self.line)
+    }
+}
 
 impl BlockParams {
     /// Parameters of the plainest text, with small tiles that every device can compute. Other sets of parameters vary this one.
@@ -85,6 +113,7 @@ impl BlockParams {
         inline: 0,
         raster: 1,
         split: 1,
+        swizzle: false,
     };
 
     /// Returns the number of work-items in a work-group, in each dimension.
@@ -111,6 +140,13 @@ impl BlockParams {
         [matches!(self.memory, 1 | 2 | 4), matches!(self.memory, 1 | 4 | 5)]
     }
 
+    /// Returns how a line of a slice is permuted: element j of line p lies at place j ^ (p / `every` · `step` % `line`). A line has `line`
+    /// elements of `bytes` bytes.
+    pub(crate) fn permutation(&self, line: usize, bytes: usize) -> Permutation {
+        let together = (BANK_BYTES / bytes).max(1);
+        Permutation { every: (together / line).max(1), step: (together / self.kwg).max(1), line }
+    }
+
     /// Returns the bytes of local memory that a work-group uses.
     #[must_use]
     pub fn local_bytes(&self, dtype: DType) -> usize {
@@ -125,7 +161,8 @@ impl BlockParams {
     /// # Errors
     /// A parameter violates a constraint, which the error states with its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
-        let BlockParams { mwg, nwg, kwg, mr, nr, kr, memory, stages, pad, vw, order, indexing, inline, raster, split } = *self;
+        let BlockParams { mwg, nwg, kwg, mr, nr, kr, memory, stages, pad, vw, order, indexing, inline, raster, split, swizzle } =
+            *self;
         if [mwg, nwg, kwg, mr, nr, kr, vw, raster, split].contains(&0) {
             return Err("every extent is at least one".to_owned());
         }
@@ -140,6 +177,12 @@ impl BlockParams {
             ([1, 2].contains(&stages), "stages is one or two: there is one slice to use and one to fill"),
             (pad <= 1, "pad is at most one: a second element distributes a line over no more banks"),
             (has_slices || (stages == 1 && pad == 0), "stages and pad stay the smallest without local memory: there are no slices"),
+            (!swizzle || has_slices, "swizzle is zero without local memory: there are no slices"),
+            (!swizzle || pad == 0, "swizzle takes the place of pad: permuted lines need no padding"),
+            (
+                !swizzle || [mwg / vw, nwg, kwg].iter().all(|extent| extent.is_power_of_two()),
+                "with swizzle, mwg/vw, nwg and kwg are powers of two: the numbers of a line are permuted by bits",
+            ),
             (mr * nr * kr <= MAX_PRODUCTS_PER_PASS, "mr·nr·kr products are a text that compilers accept in reasonable time"),
             (self.items() <= limits.work_group, "(mwg/mr)·(nwg/nr) work-items fit a work-group of the device"),
             (self.local_bytes(dtype) <= limits.local_memory, "the slices of A and B fit local memory"),
@@ -175,6 +218,7 @@ pub(crate) mod tests {
                             inline: bit(3),
                             raster: 1 + 3 * bit(4),
                             split: 1 + 2 * bit(0),
+                            swizzle: has_slices && pad == 0 && bit(2) == 1,
                             ..shape
                         };
                         let sizes = (params.inline == 1).then_some([37, 29, 53]);
@@ -207,6 +251,9 @@ pub(crate) mod tests {
             (BlockParams { kwg: 4, ..direct }, "kwg is kr"),
             (BlockParams { stages: 3, ..PARAMS }, "stages is one or two"),
             (BlockParams { pad: 2, ..PARAMS }, "at most one"),
+            (BlockParams { swizzle: true, ..direct }, "swizzle is zero"),
+            (BlockParams { swizzle: true, ..PARAMS }, "place of pad"),
+            (BlockParams { swizzle: true, pad: 0, nwg: 24, ..PARAMS }, "powers of two"),
             (BlockParams { stages: 2, ..direct }, "stay the smallest"),
             (BlockParams { mwg: 64, nwg: 64, kwg: 16, kr: 16, mr: 16, nr: 16, ..PARAMS }, "mr·nr·kr"),
             (BlockParams { nwg: 32, ..PARAMS }, "fit a work-group"),
@@ -218,5 +265,29 @@ pub(crate) mod tests {
             // reasons are counted, so that they do not contain the values of a set of parameters
             assert!(!refusal.contains(|c: char| c.is_ascii_digit()), "{refusal}");
         }
+    }
+
+    /// Neighbouring work-items that store different terms of one column meet in no bank of local memory, without padding.
+    #[test]
+    fn permuted_lines_have_no_bank_conflicts() {
+        for bytes in [4, 8, 16, 32] {
+            for [line, kwg] in [1, 2, 4, 8, 16, 32, 64, 128].into_iter().flat_map(|line| [1, 2, 8, 16, 64].map(|kwg| [line, kwg])) {
+                let Permutation { every, step, .. } = BlockParams { kwg, ..PARAMS }.permutation(line, bytes);
+                let place = |move_number: usize| {
+                    let (j, p) = (move_number / kwg, move_number % kwg);
+                    let turned = j ^ (p / every * step % line);
+                    assert!(turned < line, "the element stays in its line");
+                    p * line + turned
+                };
+                let mut places: Vec<usize> = (0..line * kwg).map(place).collect();
+                for together in places.chunks(BANK_BYTES / bytes) {
+                    let banks: std::collections::BTreeSet<usize> = together.iter().map(|at| at % (BANK_BYTES / bytes)).collect();
+                    assert_eq!(banks.len(), together.len(), "{bytes} bytes, {line} elements in each of {kwg} lines");
+                }
+                places.sort_unstable();
+                assert!(places.iter().copied().eq(0..line * kwg), "each place has one element");
+            }
+        }
+        assert_eq!(Permutation { every: 2, step: 4, line: 16 }.of_line("p"), "p / 2u * 4u % 16u");
     }
 }

@@ -58,6 +58,9 @@ impl<B> View<'_, B> {
 pub enum Arg<'a, B> {
     /// Buffer that the kernel only reads.
     In(&'a B),
+    /// Buffer that the kernel only reads, as an image of pixels of [`VECTOR_BYTES`](crate::VECTOR_BYTES) bytes. The first pixel begins
+    /// with the buffer. [`Target::can_read_image`] has returned true for the buffer.
+    Image(&'a B),
     /// Buffer that the kernel writes and may read.
     Out(&'a B),
     /// Extent, position or flag, as an unsigned integer.
@@ -82,7 +85,7 @@ impl<'a, B> Arg<'a, B> {
     #[must_use]
     pub fn memory(&self) -> Option<&'a B> {
         match *self {
-            Arg::In(buffer) | Arg::Out(buffer) => Some(buffer),
+            Arg::In(buffer) | Arg::Image(buffer) | Arg::Out(buffer) => Some(buffer),
             Arg::Size(_) | Arg::Stride(_) | Arg::F64(_) | Arg::F32(_) => None,
         }
     }
@@ -90,6 +93,11 @@ impl<'a, B> Arg<'a, B> {
     /// Returns the arguments for a matrix that the kernel reads: buffer, first element, leading dimension.
     pub(crate) fn input(view: View<'a, B>) -> [Self; 3] {
         [Arg::In(view.buffer), Arg::Size(view.at), Arg::Size(view.ld)]
+    }
+
+    /// Returns the arguments for a matrix that the kernel reads as an image: buffer, first element, leading dimension.
+    pub(crate) fn image(view: View<'a, B>) -> [Self; 3] {
+        [Arg::Image(view.buffer), Arg::Size(view.at), Arg::Size(view.ld)]
     }
 
     /// Returns the arguments for a matrix that the kernel writes: buffer, first element, leading dimension.
@@ -138,6 +146,16 @@ pub trait Target {
     /// The device failed in another way than by refusing the program.
     fn can_run(&mut self, _program: &Program, _kernel: &'static str) -> lapidary_core::Result<bool> {
         Ok(true)
+    }
+
+    /// Whether a kernel can read `buffer` as an image ([`Arg::Image`]) while it writes `written`. An image has at most
+    /// [`Limits::image_pixels`](lapidary_core::Limits::image_pixels) pixels, and fewer if the buffer is smaller. In OpenCL, a kernel must not
+    /// write the buffer of an image that it reads. A device makes the image when it is first asked for, and keeps it with the buffer.
+    ///
+    /// # Errors
+    /// The device failed in another way than by refusing the image.
+    fn can_read_image(&mut self, _buffer: &Self::Buffer, _written: &Self::Buffer) -> lapidary_core::Result<bool> {
+        Ok(self.facts().limits.image_pixels > 0)
     }
 
     /// Enqueues one kernel call.

@@ -1,7 +1,8 @@
 //! The database of kernel parameters: which kernels with which parameters are fast on which devices.
 //!
 //! The database is text, one file per family of kernels (`kernels/database/`). A line in brackets names devices. Each line below
-//! it is an entry: the name of a kernel, the values of its parameters, and words that restrict the entry. A `#` begins a comment;
+//! it is an entry: the name of a kernel, the values of its parameters, and words that restrict the entry. Only a parameter with a default
+//! may be missing. A `#` begins a comment;
 //! the comment of a tuned entry holds the measurement.
 //!
 //! ```text

@@ -36,7 +36,7 @@ pub use block::BlockParams;
 pub use call::{Arg, Call, Target, View};
 pub use database::Database;
 pub use mma::{MmaParams, probe_product};
-pub use params::{PanelBlocks, PanelParams, TileParams, VectorParams};
+pub use params::{PanelBlocks, PanelParams, TileParams, VECTOR_BYTES, VectorParams};
 pub use product::Product;
 pub use program::{PANEL, Program, TRIANGLE};
 pub use record::{Launch, launches};
@@ -46,7 +46,7 @@ pub use tuning::{Dialect, Tuning, check};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
 
 /// Source text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

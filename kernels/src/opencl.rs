@@ -35,6 +35,9 @@ pub fn source(program: &Program) -> Source {
     if let (Body::Shared { .. }, Some(elements)) = (&body, program.vector()) {
         let length = if elements == 1 { String::new() } else { elements.to_string() };
         let _ = writeln!(text, "typedef {real}{length} vec;");
+        if program.reads_images() {
+            let _ = writeln!(text, "#define as_vec as_{real}{length}");
+        }
     }
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "#define {} {value}", key.to_uppercase());

@@ -31,9 +31,11 @@ impl Number for bool {
     }
 }
 
-/// Declares the parameters of a kernel as a struct whose fields have names and numbers in texts.
+/// Declares the parameters of a kernel as a struct whose fields have names and numbers in texts. A parameter that is declared with a
+/// number, such as `pub images: bool = 0`, has this number if a text does not name it. Texts that were written before the parameter
+/// existed thus stay valid.
 macro_rules! parameters {
-    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty,)* }) => {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty $(= $default:literal)?,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub struct $name { $($(#[$doc])* pub $field: $type,)* }
@@ -48,11 +50,12 @@ macro_rules! parameters {
             /// Makes the parameters from the values that `value` returns for their names.
             ///
             /// # Errors
-            /// The error of `value`, or a flag is neither 0 nor 1.
-            pub fn from_values(mut value: impl FnMut(&str) -> Result<usize, String>) -> Result<Self, String> {
+            /// `value` returns `None` for a parameter without a default, or a flag is neither 0 nor 1.
+            pub fn from_values(mut value: impl FnMut(&str) -> Option<usize>) -> Result<Self, String> {
                 Ok($name {
                     $($field: {
-                        let (name, number) = (stringify!($field), value(stringify!($field))?);
+                        let name = stringify!($field);
+                        let number = value(name)$(.or(Some($default)))?.ok_or_else(|| format!("{name} is not given"))?;
                         crate::params::Number::of(number).ok_or_else(|| format!("{name} is 0 or 1, not {number}"))?
                     },)*
                 })
@@ -151,17 +154,23 @@ pub struct VectorParams {
     pub zigzag: bool,
     /// Whether the kernel reads operands from local memory one step before their multiplication.
     pub ahead: bool,
+    /// Whether the kernel reads A and B from images of their buffers, whose pixels have the size of a vector. A device may read images
+    /// through another cache than buffers.
+    pub images: bool = 0,
 }
 }
 
 /// Number of work-items in a strip.
 const STRIP: usize = 32;
 
+/// Size of a vector of `gemm_vector`, and of a pixel of an image, in bytes.
+pub const VECTOR_BYTES: usize = 16;
+
 impl VectorParams {
     /// Returns the number of elements in a vector.
     #[must_use]
     pub fn vector(dtype: DType) -> usize {
-        16 / dtype.size()
+        VECTOR_BYTES / dtype.size()
     }
 
     /// Returns the number of work-items in a work-group.
@@ -193,7 +202,7 @@ impl VectorParams {
     /// # Errors
     /// A parameter violates a constraint, which the error states with its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
-        let VectorParams { mwg, nwg, kwg, mr, nr, lanes_n, .. } = *self;
+        let VectorParams { mwg, nwg, kwg, mr, nr, lanes_n, images, .. } = *self;
         if [mwg, nwg, kwg, mr, nr, lanes_n].contains(&0) {
             return Err("every extent is at least 1".to_owned());
         }
@@ -218,6 +227,7 @@ impl VectorParams {
             ),
             (items <= limits.work_group, "(mwg/mr)·(nwg/nr) work-items fit a work-group of the device"),
             (self.local_bytes(dtype) <= limits.local_memory, "two slices of A and B fit local memory"),
+            (!images || limits.image_pixels > 0, "images is zero: neither WGSL nor this device reads buffers as images"),
         ];
         rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
     }
@@ -305,19 +315,26 @@ mod tests {
     #[test]
     fn vectors_fit_the_limits_that_they_are_made_for() {
         let desktop = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
-        let narrow = VectorParams { mwg: 64, nwg: 64, kwg: 8, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+        let narrow = VectorParams { mwg: 64, nwg: 64, kwg: 8, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false, images: false };
         assert_eq!(narrow.check(DType::F64, &desktop), Ok(()));
         assert!(narrow.transposes_b(DType::F64));
         assert!(VectorParams { lanes_n: 3, ..narrow }.check(DType::F64, &desktop).unwrap_err().contains("power of two"));
         assert!(VectorParams { mwg: 72, ..narrow }.check(DType::F64, &desktop).is_err());
+        let images = VectorParams { images: true, ..narrow };
+        assert!(images.check(DType::F64, &desktop).unwrap_err().contains("reads buffers as images"));
+        assert_eq!(images.check(DType::F64, &Limits { image_pixels: 1, ..desktop }), Ok(()));
     }
 
     #[test]
     fn parameters_are_made_from_the_values_that_they_have() {
-        let params = VectorParams { mwg: 64, nwg: 32, kwg: 8, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false };
+        let params = VectorParams { mwg: 64, nwg: 32, kwg: 8, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false, images: false };
         let values = params.values();
         assert_eq!(values[..2], [("mwg", 64), ("nwg", 32)]);
-        let value = |name: &str| values.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(String::new);
+        let value = |name: &str| values.iter().find(|(known, _)| *known == name).map(|&(_, value)| value);
         assert_eq!(VectorParams::from_values(value), Ok(params));
+        // a text from before the parameter `images` existed
+        assert_eq!(VectorParams::from_values(|name| value(name).filter(|_| name != "images")), Ok(params));
+        let missing = VectorParams::from_values(|name| value(name).filter(|_| name != "ahead"));
+        assert_eq!(missing.unwrap_err(), "ahead is not given");
     }
 }

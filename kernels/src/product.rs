@@ -54,8 +54,8 @@ impl Product {
     /// kernel for products has the name `kernel`.
     ///
     /// # Errors
-    /// The error of `value`, or a flag is neither 0 nor 1.
-    pub fn from_values(kernel: &str, mut value: impl FnMut(&str) -> Result<usize, String>) -> Option<Result<Self, String>> {
+    /// `value` returns `None` for a parameter without a default, or a flag is neither 0 nor 1.
+    pub fn from_values(kernel: &str, mut value: impl FnMut(&str) -> Option<usize>) -> Option<Result<Self, String>> {
         match kernel {
             "gemm_tile" => Some(TileParams::from_values(value).map(Product::Tile)),
             "gemm_vector" => Some(VectorParams::from_values(value).map(Product::Vector)),

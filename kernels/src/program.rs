@@ -273,6 +273,16 @@ impl Program {
         }
     }
 
+    /// Returns the parameters of `gemm_block`; `None` for another program.
+    pub(crate) fn block(&self) -> Option<BlockParams> {
+        if let Program::GemmBlock { params, .. } = *self { Some(params) } else { None }
+    }
+
+    /// Returns whether the text reads the operands that it does not write from images.
+    pub(crate) fn reads_images(&self) -> bool {
+        matches!(self, Program::GemmVector { params: VectorParams { images: true, .. }, .. })
+    }
+
     /// Work-items of a group in each dimension.
     #[must_use]
     pub fn local(&self) -> [usize; 2] {

@@ -41,6 +41,7 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             axis("lanes_n", &[2, 4, 8, 16]),
             structural("zigzag", &[0, 1]),
             structural("ahead", &[0, 1]),
+            structural("images", &[0, 1]),
         ],
         "gemm_panel" => {
             // the same sizes in bytes for both types
@@ -65,6 +66,7 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             structural("memory", &[0, 1, 2, 3, 4, 5]),
             structural("stages", &[1, 2]),
             structural("pad", &[0, 1]),
+            structural("swizzle", &[0, 1]),
             axis("vw", &[1, 2, 4]),
             structural("order", &[0, 1]),
             structural("indexing", &[0, 1]),

@@ -86,7 +86,10 @@ pub(crate) fn to_opencl(program: &Program, kernel: &str, text: &str) -> String {
 fn operand(program: &Program, name: &str, takes: Takes) -> Option<String> {
     let element = if takes.is_elements() { program.element(name) } else { "int" };
     let access = if takes.is_written() { "" } else { "const " };
-    takes.is_memory().then(|| format!("__global {access}{element} *restrict {name}"))
+    takes.is_memory().then(|| match takes {
+        Takes::In if program.reads_images() => format!("__read_only image1d_buffer_t {name}"),
+        _ => format!("__global {access}{element} *restrict {name}"),
+    })
 }
 
 /// Returns the type of an argument that is no operand in memory.

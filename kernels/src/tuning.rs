@@ -1,6 +1,6 @@
 //! Looks up the kernels for a device in the database.
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits};
 
 use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
 use crate::mma::NO_UNIT;
@@ -220,7 +220,11 @@ impl Tuning {
 /// # Errors
 /// A parameter violates a constraint, which the error states with its reason.
 pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect) -> Result<(), String> {
-    let limits = &facts.limits;
+    let limits = &match dialect {
+        Dialect::OpenClC => facts.limits,
+        // WGSL has no images of buffers
+        Dialect::Wgsl => Limits { image_pixels: 0, ..facts.limits },
+    };
     let program = match kernel {
         Kernel::Product(Product::Mma(_)) if dialect != Dialect::OpenClC => {
             return Err("the language is OpenCL C, in which the kernel is written".to_owned());

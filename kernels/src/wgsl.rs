@@ -116,7 +116,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use lapidary_core::Limits;
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -124,7 +124,8 @@ mod tests {
     use crate::params::{PanelParams, TileParams, VectorParams};
     use crate::strips::StripParams;
 
-    fn validate(source: &Source) -> naga::Module {
+    /// Checks a text and returns its parsed form.
+    pub(crate) fn validate(source: &Source) -> naga::Module {
         let module = naga::front::wgsl::parse_str(&source.text)
             .unwrap_or_else(|error| panic!("{}: {}", source.name, error.emit_to_string(&source.text)));
         Validator::new(ValidationFlags::all(), Capabilities::FLOAT64 | Capabilities::MEMORY_DECORATION_COHERENT)
@@ -145,7 +146,7 @@ mod tests {
     fn programs(dtype: DType) -> Vec<(Program, &'static [&'static str])> {
         let tile = TileParams { mwg: 32, nwg: 16, kwg: 8, mr: 4, nr: 2, vwm: 1, stages: 2 };
         let panel = PanelParams { mv: 2, vw: 2, nr: 3, group: 8 };
-        let wide = VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 8, nr: 4, lanes_n: 4, zigzag: true, ahead: false };
+        let wide = VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 8, nr: 4, lanes_n: 4, zigzag: true, ahead: false, images: false };
         let ahead = VectorParams { zigzag: false, ahead: true, ..wide };
         let product = |params, trans_a, trans_b| Program::GemmTile { dtype, params, trans_a, trans_b };
         vec![

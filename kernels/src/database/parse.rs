@@ -104,13 +104,13 @@ fn comparison(word: &str) -> Option<(&str, &'static str, &str)> {
 /// Makes a kernel from its name and the values of its parameters, in any order.
 pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kernel, String> {
     let mut value = |parameter: &str| {
-        let at = values.iter().position(|(name, _)| *name == parameter).ok_or_else(|| format!("{parameter} is not given"))?;
-        Ok(values.swap_remove(at).1)
+        let at = values.iter().position(|(name, _)| *name == parameter)?;
+        Some(values.swap_remove(at).1)
     };
     let kernel = if let Some(product) = Product::from_values(name, &mut value) {
         Kernel::Product(product?)
     } else {
-        Kernel::Group(family(name)?, value("items")?)
+        Kernel::Group(family(name)?, value("items").ok_or("items is not given")?)
     };
     match values.first() {
         None => Ok(kernel),

@@ -131,7 +131,8 @@ impl<D: Target> Sequence<'_, D> {
             // C(i, j) ← α·op(A)(i, :)·op(B)(:, j) + β·C(i, j)
             let (a, b, c) = (rows(a, i, m), rows((b.0.flip(), b.1), j, n), c.sub(i, j, m, n));
             let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
-            let args = [&sizes[..], &Arg::input(a), &Arg::input(b), &[Arg::factor(beta)], &Arg::output(c)].concat();
+            let input = if program.reads_images() { Arg::image } else { Arg::input };
+            let args = [&sizes[..], &input(a), &input(b), &[Arg::factor(beta)], &Arg::output(c)].concat();
             let global = [m.div_ceil(mwg) * local[0], n.div_ceil(nwg) * local[1]];
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }

@@ -26,6 +26,8 @@ struct Recorder {
     refuses: bool,
     /// Whether the device has no memory for scratch memory.
     is_full: bool,
+    /// Whether the result lies in the buffer of a factor, so that the kernel cannot read the factor as an image.
+    is_aliased: bool,
 }
 
 impl Target for Recorder {
@@ -41,6 +43,10 @@ impl Target for Recorder {
 
     fn can_run(&mut self, _program: &Program, kernel: &'static str) -> Result<bool> {
         Ok(!(self.refuses && ["gemm_vector", "sum_parts"].contains(&kernel)))
+    }
+
+    fn can_read_image(&mut self, _buffer: &(), _written: &()) -> Result<bool> {
+        Ok(!self.is_aliased)
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
@@ -78,7 +84,8 @@ fn record(tuning: Tuning, dtype: DType, instruction: &Instruction<View<'_, ()>>)
 
 fn record_on([refuses, is_full]: [bool; 2], tuning: Tuning, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
     let (launched, scratch) = (Vec::new(), Vec::new());
-    let mut recorder = Recorder { facts: device(DeviceKind::Gpu), tuning, launched, scratch, refuses, is_full };
+    let facts = device(DeviceKind::Gpu);
+    let mut recorder = Recorder { facts, tuning, launched, scratch, refuses, is_full, is_aliased: false };
     // SAFETY: the recorder runs no kernel.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
@@ -254,4 +261,33 @@ fn products_by_vectors_give_way_to_tiles_if_a_kernel_is_refused_or_memory_is_lac
     assert_eq!([1024, 1023].map(|n| kernels(n, false, false)), [vec!["gemm_vector"], vec!["pad", "gemm_vector"]]);
     assert_eq!([1024, 1023].map(|n| kernels(n, true, false)), [vec!["gemm_tile"], vec!["gemm_tile"]]);
     assert_eq!([1024, 1023].map(|n| kernels(n, false, true)), [vec!["gemm_vector"], vec!["gemm_tile"]]);
+}
+
+/// A product reads images if they are large enough for its operands, or for copies of them, and if it writes to none of them.
+#[test]
+fn products_by_images_give_way_if_an_operand_is_no_image() {
+    let images = "gemm_vector f64 mwg=64 nwg=64 kwg=8 mr=4 nr=8 lanes_n=4 zigzag=1 ahead=0 images=1";
+    let tile = "gemm_tile mwg=32 nwg=32 kwg=16 mr=4 nr=4 vwm=1 stages=2\nstop gemm";
+    let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(DType::F64, number));
+    let kernels = |n: usize, image_pixels: usize, is_aliased| -> Vec<(&str, usize)> {
+        let mut facts = device(DeviceKind::Gpu);
+        facts.limits.image_pixels = image_pixels;
+        let tuning = Tuning::lookup(&Database::default(), &facts, Dialect::OpenClC);
+        let tuning = tuning.preferring(&format!("{images}\n{tile}"), &facts, Dialect::OpenClC).unwrap();
+        let (launched, scratch) = (Vec::new(), Vec::new());
+        let mut recorder = Recorder { facts, tuning, launched, scratch, refuses: false, is_full: false, is_aliased };
+        let a = view(n, n);
+        let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::Trans, b: a, beta, c: a };
+        // SAFETY: the recorder runs no kernel.
+        unsafe { enqueue(&mut recorder, DType::F64, &product).unwrap() };
+        recorder.launched
+    };
+    // a matrix of order 128 has 8192 pixels of two elements
+    let (vectors, tiles) = (vec![("gemm_vector", 2 * 128)], vec![("gemm_tile", 4 * 8)]);
+    assert_eq!([8192, 8191].map(|pixels| kernels(128, pixels, false)), [vectors, tiles.clone()]);
+    assert_eq!(kernels(128, 8192, true), tiles);
+    // the copies of slices of odd matrices lie in one image, which holds 32 of the 128 terms of both factors here
+    let copies = kernels(127, 4096, false);
+    let pads = copies.iter().filter(|(kernel, _)| *kernel == "pad").count();
+    assert_eq!((pads, copies.len()), (4, 8), "{copies:?}");
 }

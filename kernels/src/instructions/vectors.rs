@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, ErrorKind, Feature, Op, Result};
+use lapidary_core::{DType, ErrorKind, Feature, Limits, Op, Result};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
 use crate::call::{Arg, Call, Target, View};
-use crate::params::VectorParams;
+use crate::params::{VECTOR_BYTES, VectorParams};
 use crate::program::{Program, SIDE};
 use crate::scratch::Purpose;
 
@@ -65,7 +65,7 @@ fn terms<B>((op, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> Fac
 
 impl<D: Target> Sequence<'_, D> {
     /// Computes a product by vector loads. Returns false if the kernel does not suit the operands, if the device refuses the kernel,
-    /// or if memory for copies of the operands is lacking. C is unchanged then.
+    /// if memory for copies of the operands is lacking, or if the operands are no images. C is unchanged then.
     pub(super) unsafe fn vectors(&mut self, params: &VectorParams, product: Product<'_, D::Buffer>) -> Result<bool> {
         let Product { k, c, .. } = product;
         // the last tile along the columns begins so early that the tile ends with C, so that C needs at least `nwg` columns
@@ -89,7 +89,7 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Prepares the slabs of a product: asks the device whether it can run their kernels, and allocates their scratch memory. Returns
-    /// false if the device refuses a kernel or lacks the memory. No kernel has been launched then, so that C is unchanged. All slabs
+    /// false if the device refuses a kernel, lacks the memory, or cannot read the operands as images. No kernel has been launched then, so that C is unchanged. All slabs
     /// except the last one use the same kernels and equally much memory.
     fn prepare(&mut self, params: &VectorParams, product: Product<'_, D::Buffer>, depth: usize) -> Result<bool> {
         for p in [0, (product.k - 1) / depth * depth] {
@@ -102,9 +102,27 @@ impl<D: Target> Sequence<'_, D> {
             if !self.device.can_run(&self.vector_program(params, trans_b, &slab.c), "gemm_vector")? {
                 return Ok(false);
             }
-            match self.room(params, &slab) {
+            let room = match self.room(params, &slab) {
                 Err(error) if error.kind() == ErrorKind::OutOfMemory => return Ok(false),
-                room => drop(room?),
+                room => room?,
+            };
+            if params.images && !self.are_images(params, &slab, &room)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns whether the device can read the operands of a slab as images. `room` holds the copies of operands.
+    fn are_images(&mut self, params: &VectorParams, slab: &Product<'_, D::Buffer>, room: &D::Buffer) -> Result<bool> {
+        let (m_pad, n_pad) = self.moves(params, slab);
+        let elements = self.device.facts().limits.image_pixels.saturating_mul(VectorParams::vector(self.dtype));
+        for (copied, (_, operand)) in [(m_pad, slab.a), (n_pad, slab.b)] {
+            // `depth` limits the size of the copies
+            let fits = copied > 0 || operand.element(operand.rows, operand.cols - 1) <= elements;
+            let buffer = if copied > 0 { room } else { operand.buffer };
+            if !fits || !self.device.can_read_image(buffer, slab.c.buffer)? {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -134,7 +152,9 @@ impl<D: Target> Sequence<'_, D> {
         if m_pad + n_pad == 0 {
             return k;
         }
-        let (max_scratch_bytes, groups) = (self.device.tuning().max_scratch_bytes, self.device.facts().limits.groups);
+        let Limits { groups, image_pixels, .. } = self.device.facts().limits;
+        let max_image_bytes = if params.images { image_pixels.saturating_mul(VECTOR_BYTES) } else { usize::MAX };
+        let max_scratch_bytes = self.device.tuning().max_scratch_bytes.min(max_image_bytes);
         if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE.saturating_mul(groups) {
             return 0;
         }

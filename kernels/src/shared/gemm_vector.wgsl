@@ -1,7 +1,11 @@
 // C <- alpha·A·op(B) + beta·C for operands in whole vectors. The extent k is a multiple of KWG.
 // Positions and leading dimensions of A and B are multiples of the vector length.{% if VEC_C %}
 // Position and leading dimension of C, and m, are multiples of the vector length too.{% endif %}
-// Elements that fill the last vector follow each line of A{% if TRANS_B %} and of B{% endif %}.
+// Elements that fill the last vector follow each line of A{% if TRANS_B %} and of B{% endif %}. A vector has {{ V }} elements.
+//     A(i, p) = element a_at + i + p·a_ld of a,  op(B)(p, j) = element b_at + {{ "j + p·b_ld" if TRANS_B else "p + j·b_ld" }} of b
+{%- if IMAGES %}
+// The kernel reads a and b as images. Pixel q of an image holds the {{ V }} elements from element {{ V }}·q of its buffer on.
+{%- endif %}
 //
 // A workgroup computes a tile of MWG x NWG elements. The invocations form strips of {{ 32 // LANES_N }} x {{ LANES_N }} = 32.
 // Each invocation computes MR x NR elements: vectors of rows that are {{ 32 // LANES_N }} vectors apart, in groups of as many
@@ -79,10 +83,10 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     {%- endif %}{% endfor %}
     {%- macro fetch() %}
         {%- for e in range(LOADS_A) %}
-        load_a_{{ e }} = {{ a }}[from_a + {{ e * ROWS_A }}u * ld_a];
+        load_a_{{ e }} = {{ read_vec(a, "from_a + " ~ e * ROWS_A ~ "u * ld_a") }};
         {%- endfor %}
         {%- for e in range(LOADS_B) %}
-        load_b_{{ e }} = {{ b }}[from_b + next_b_{{ e }}];
+        load_b_{{ e }} = {{ read_vec(b, "from_b + next_b_" ~ e) }};
         {%- endfor %}
     {%- endmacro %}
     {%- macro place(slice) %}
@@ -103,12 +107,12 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     {%- for e in range(LOADS_B) %}
     var load_b_{{ e }}: vec;
     {%- endfor %}
-    {{ fetch() }}
+    {{- fetch() | replace("        ", "    ") }}
     // after the last slice, the same slice is fetched again and not used
     let count: u32 = args.k / KWG;
     from_a += select(0u, step_a, 1u < count);
     from_b += select(0u, step_b, 1u < count);
-    {{ place("0u") }}
+    {{- place("0u") | replace("        ", "    ") }}
     workgroupBarrier();
     var used: u32 = 0u;
     {%- macro read_b(p, y) -%}

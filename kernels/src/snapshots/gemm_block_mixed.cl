@@ -15,6 +15,7 @@ typedef float vec;
 #define INLINE 0
 #define RASTER 1
 #define SPLIT 1
+#define SWIZZLE 0
 #define TRANS_A 1
 #define TRANS_B 0
 typedef uint u32;

@@ -17,6 +17,7 @@ const INDEXING = 0u;
 const INLINE = 0u;
 const RASTER = 1u;
 const SPLIT = 1u;
+const SWIZZLE = 0u;
 const TRANS_A = 1u;
 const TRANS_B = 0u;
 

@@ -15,6 +15,7 @@ typedef float2 vec;
 #define INLINE 0
 #define RASTER 1
 #define SPLIT 4
+#define SWIZZLE 0
 #define TRANS_A 0
 #define TRANS_B 1
 typedef uint u32;

@@ -17,6 +17,7 @@ const INDEXING = 0u;
 const INLINE = 0u;
 const RASTER = 1u;
 const SPLIT = 4u;
+const SWIZZLE = 0u;
 const TRANS_A = 0u;
 const TRANS_B = 1u;
 

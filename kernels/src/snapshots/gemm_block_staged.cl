@@ -16,6 +16,7 @@ typedef double4 vec;
 #define INLINE 1
 #define RASTER 4
 #define SPLIT 1
+#define SWIZZLE 0
 #define TRANS_A 0
 #define TRANS_B 1
 #define M 37

@@ -17,6 +17,7 @@ const INDEXING = 1u;
 const INLINE = 1u;
 const RASTER = 4u;
 const SPLIT = 1u;
+const SWIZZLE = 0u;
 const TRANS_A = 0u;
 const TRANS_B = 1u;
 const M = 37u;

@@ -185,6 +185,19 @@ fn compute_capability_9_0_has_entries_of_its_own() {
     assert_eq!(products(&shipped(&h100, Dialect::Wgsl), DType::F64, 512)[0], ("gemm_tile", [32; 2]));
 }
 
+/// A device that OpenCL and wgpu both offer reads images in OpenCL C only.
+#[test]
+fn images_belong_to_opencl() {
+    let mut gpu = device(DeviceKind::Gpu, 1024, 48);
+    let entry = "gemm_vector mwg=64 nwg=64 kwg=16 mr=4 nr=8 lanes_n=4 zigzag=1 ahead=0 images=1";
+    let mut database = Database::default();
+    assert_eq!(database.add("text", entry), Vec::<String>::new());
+    let names = |gpu: &DeviceFacts, dialect| Tuning::lookup(&database, gpu, dialect).products(DType::F32, [64; 3]).count();
+    assert_eq!([Dialect::OpenClC, Dialect::Wgsl].map(|dialect| names(&gpu, dialect)), [0, 0]);
+    gpu.limits.image_pixels = 1 << 20;
+    assert_eq!([Dialect::OpenClC, Dialect::Wgsl].map(|dialect| names(&gpu, dialect)), [1, 0]);
+}
+
 /// No values of an entry make the checks of a device overflow or divide by zero.
 #[test]
 fn any_values_are_accepted_or_refused() {

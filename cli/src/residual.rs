@@ -59,15 +59,35 @@ fn own_rounding(terms: usize) -> f64 {
 
 /// Bound 6 for C = op(A)·op(B): compares C·t with op(A)·(op(B)·t) for a random vector t. The function returns the largest
 /// difference divided by the difference that bound 1 allows, so that the limit is 1.
-pub fn product<T: Scalar>((op_a, a): (Op, &Dense<T>), (op_b, b): (Op, &Dense<T>), c: &Dense<T>) -> f64 {
+pub fn product<T: Scalar>(a: (Op, &Dense<T>), b: (Op, &Dense<T>), c: &Dense<T>) -> f64 {
+    scaled_product(1.0, a, b, None, c)
+}
+
+/// Bound 6 for C = α·op(A)·op(B) + β·C₀, as [`product`]. `before` holds β and C₀.
+pub fn scaled_product<T: Scalar>(
+    alpha: f64,
+    (op_a, a): (Op, &Dense<T>),
+    (op_b, b): (Op, &Dense<T>),
+    before: Option<(f64, &Dense<T>)>,
+    c: &Dense<T>,
+) -> f64 {
     let plain = |_, _, value: f64| value;
     let abs = |_, _, value: f64| value.abs();
     let t = probe(c.cols());
     let (bt, abs_bt) = (b.times(op_b, &t, plain), b.times(op_b, &t, abs));
     let k = bt.len();
     let factor = 2.0 * (k + 3) as f64 * T::UNIT_ROUNDOFF + own_rounding(c.cols() + k);
-    let bound: Vec<f64> = a.times(op_a, &abs_bt, abs).iter().map(|scale| factor * scale).collect();
-    worst(&c.times(Op::NoTrans, &t, plain), &a.times(op_a, &bt, plain), &bound)
+    let mut expected: Vec<f64> = a.times(op_a, &bt, plain).iter().map(|sum| alpha * sum).collect();
+    let mut scale: Vec<f64> = a.times(op_a, &abs_bt, abs).iter().map(|sum| alpha.abs() * sum).collect();
+    if let Some((beta, c)) = before {
+        let rows = c.times(Op::NoTrans, &t, plain).into_iter().zip(c.times(Op::NoTrans, &t, abs));
+        for ((expected, scale), (row, abs_row)) in expected.iter_mut().zip(&mut scale).zip(rows) {
+            *expected += beta * row;
+            *scale += beta.abs() * abs_row;
+        }
+    }
+    let bound: Vec<f64> = scale.iter().map(|scale| factor * scale).collect();
+    worst(&c.times(Op::NoTrans, &t, plain), &expected, &bound)
 }
 
 /// A triangular matrix A and the flags with which a solve reads it.

@@ -201,6 +201,21 @@ mod tests {
     }
 
     #[test]
+    fn a_product_with_a_wrong_alpha_or_beta_fails() {
+        let (a, b, before) = (dense(&[2.0, 1.0, 1.0, 3.0], 2), dense(&[1.0, 2.0], 2), dense(&[8.0, -4.0], 2));
+        let ratio = |c: &[f64]| {
+            let factors = ((Op::NoTrans, &a), (Op::NoTrans, &b));
+            scaled_product(-1.5, factors.0, factors.1, Some((0.75, &before)), &dense(c, 2))
+        };
+        // A·B = [4, 7]
+        assert!(ratio(&[0.0, -13.5]) <= RATIO_THRESHOLD);
+        for (wrong, what) in [([-6.0, -10.5], "β is 0"), ([10.0, 4.0], "α is 1"), ([2.0, -14.5], "β is 1"), ([f64::NAN; 2], "NaN")]
+        {
+            assert!(!matches!(ratio(&wrong), ratio if ratio <= RATIO_THRESHOLD), "{what}");
+        }
+    }
+
+    #[test]
     fn triangles_read_one_side_only() {
         let how = Triangle { side: Side::Left, uplo: Uplo::Lower, op: Op::NoTrans, diag: Diag::Unit };
         let a = dense(&[9.0, 2.0, f64::NAN, 9.0], 2);

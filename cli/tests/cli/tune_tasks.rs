@@ -109,3 +109,54 @@ fn candidates_whose_edges_were_not_checked_are_measured_again_with_paranoid() {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(!names.into_iter().any(|name| name.contains("rounds")), "a comparison is not complete");
 }
+
+/// The lines of the comparison of the fastest candidates that is not complete. Empty if there is no such comparison.
+fn rounds(s: &Sandbox) -> Vec<String> {
+    let Some(folder) = journals(s).first().map(|path| path.parent().unwrap().to_owned()) else { return Vec::new() };
+    let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let Some(path) = files.find(|path| path.extension().is_some_and(|extension| extension == "rounds")) else { return Vec::new() };
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::to_owned).collect()
+}
+
+/// Starts a run, and ends it when the comparison has more than `count` times. Returns the lines of the comparison.
+fn interrupted_comparison(s: &Sandbox, args: &[&str], count: usize) -> Vec<String> {
+    let mut run = s.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    loop {
+        let lines = rounds(s);
+        if lines.iter().filter(|line| line.starts_with("end ")).count() > count {
+            run.kill().unwrap();
+            run.wait().unwrap();
+            return rounds(s);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(50) && run.try_wait().unwrap().is_none(), "there is no comparison");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_interrupted_comparison_continues() {
+    let args = ["tune", "scale", "--device", "opencl:0", "--dtype", "f32", "--n", "1500", "--kernel", "elements"];
+    // the second run measures the first candidate again, so that it may compare other candidates
+    let two_runs = || {
+        let s = sandbox()?;
+        let first = interrupted_comparison(&s, &args, 1);
+        let second = interrupted_comparison(&s, &args, first.iter().filter(|line| line.starts_with("end ")).count());
+        Some((first, second))
+    };
+    let mut comparisons = std::iter::repeat_with(two_runs).take(5).map_while(|both| both);
+    let Some((first, second)) = comparisons.find(|(first, second)| first[0] == second[0]) else {
+        assert!(sandbox().is_none(), "no two runs have compared the same candidates");
+        return;
+    };
+    assert!(second.starts_with(&first), "{first:?} {second:?}");
+    let measured = |lines: &[String]| -> Vec<String> {
+        let values = |line: &String| line.strip_prefix("end ").map(|rest| rest.split(' ').take(2).collect::<Vec<_>>().join(" "));
+        lines.iter().filter_map(values).collect()
+    };
+    let (mut distinct, all) = (measured(&second), measured(&second).len());
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), all, "a round was repeated: {second:?}");
+}

@@ -62,7 +62,8 @@ fn files(folder: &Path, notes: &mut Vec<String>) -> Vec<PathBuf> {
 impl Machine {
     /// Makes the devices prefer the kernels that a text names over those of the database. The text has the format of the database
     /// ([`kernels::database`](crate::kernels::database)), and replaces the text of an earlier call. With an empty text, the
-    /// database alone chooses the kernels. Devices whose kernels have no parameters, such as the CPU backend, ignore the text.
+    /// database alone chooses the kernels. A device ignores entries for kernels that it does not have: the CPU backend has only cache blocks
+    /// (`cpu_blocks`), and other devices have none.
     ///
     /// # Errors
     /// A line of the text names no kernel, a kernel exceeds a limit of a device, or the kernels of no device have parameters.

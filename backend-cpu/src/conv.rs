@@ -1,8 +1,14 @@
 //! Conversion of the core's operands, whose element type is known at run time only, into tiles of a concrete type.
 
+#[cfg(feature = "database")]
+use lapidary_core::{DType, DeviceFacts};
 use lapidary_core::{HostRect, Memory, Op, Operand};
+#[cfg(feature = "database")]
+use lapidary_kernels::{CpuBlocks, Database};
 
 use crate::buffer::Buffer;
+#[cfg(feature = "database")]
+use crate::fast::{Blocking, Blocks};
 use crate::tile::Tile;
 
 /// Converts an operand into a tile with elements of type `T`.
@@ -42,4 +48,14 @@ pub(crate) unsafe fn host_tile<T: Copy>(rect: HostRect) -> (Tile<T>, Op) {
     unsafe {
         if row_stride == 1 { (Tile::new(origin, rows, cols, col_stride), Op::NoTrans) } else { (transpose_of(rect), Op::Trans) }
     }
+}
+
+/// Returns the cache blocks that a database names for a CPU, and those of `instead` for an element type for which it names none.
+#[cfg(feature = "database")]
+pub(crate) fn blocking(database: &Database, facts: &DeviceFacts, instead: Blocking) -> Blocking {
+    let blocks = |dtype: DType, instead: Blocks| {
+        let found = database.cpu_blocks(facts, dtype);
+        found.map_or(instead, |CpuBlocks { kc, mc, nc, team_mc, team_nc }| Blocks { kc, mc, nc, team_mc, team_nc })
+    };
+    Blocking { f32: blocks(DType::F32, instead.f32), f64: blocks(DType::F64, instead.f64) }
 }

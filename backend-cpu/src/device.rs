@@ -2,14 +2,23 @@
 
 use std::env::consts::ARCH;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+#[cfg(feature = "database")]
+use std::sync::{
+    PoisonError, RwLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use lapidary_core::{
     DType, Device, DeviceBuffer, DeviceFacts, DeviceKind, Error, ErrorKind, HostRect, Identity, Instruction, Op, Operand, Rates,
     Result, Scalar,
 };
+#[cfg(feature = "database")]
+use lapidary_kernels::{Database, database::CPU_BLOCKS};
 
 use crate::buffer::Buffer;
+#[cfg(feature = "database")]
+use crate::conv::blocking;
 use crate::conv::{host_tile, tile, transpose_of};
 use crate::fast::{self, Lanes, NoMemory};
 use crate::reference;
@@ -35,7 +44,18 @@ pub enum Path {
 pub struct CpuDevice {
     facts: DeviceFacts,
     path: Path,
-    team: Arc<Team>,
+    team: Team,
+    #[cfg(feature = "database")]
+    preferred: Preferred,
+}
+
+/// The team with the cache blocks that [`Device::prefer_kernels`] has chosen.
+#[cfg(feature = "database")]
+#[derive(Debug, Default)]
+struct Preferred {
+    team: RwLock<Option<Team>>,
+    /// Whether there is such a team. Calls of a device without one take no lock.
+    is_set: AtomicBool,
 }
 
 impl CpuDevice {
@@ -43,21 +63,21 @@ impl CpuDevice {
     /// `None` means no limit. All `cpu` devices of a process share one team of threads.
     #[must_use]
     pub fn whole(memory: Option<usize>) -> Self {
-        static TEAM: OnceLock<Arc<Team>> = OnceLock::new();
-        let team = TEAM.get_or_init(|| Arc::new(Team::new(cores())));
-        Self::of_team("cpu".to_owned(), memory, Arc::clone(team))
+        static TEAM: OnceLock<Team> = OnceLock::new();
+        let team = TEAM.get_or_init(|| Team::new(cores()));
+        Self::of_team("cpu".to_owned(), memory, team.clone())
     }
 
     /// The logical device `cpu:index`, which runs on the calling thread only. `memory` is the memory limit in bytes; `None` means
     /// no limit.
     #[must_use]
     pub fn new(index: usize, memory: Option<usize>) -> Self {
-        Self::of_team(format!("cpu:{index}"), memory, Arc::new(Team::alone()))
+        Self::of_team(format!("cpu:{index}"), memory, Team::alone())
     }
 
     /// A device whose instructions are run by `team`.
     #[must_use]
-    pub fn of_team(name: String, memory: Option<usize>, team: Arc<Team>) -> Self {
+    pub fn of_team(name: String, memory: Option<usize>, team: Team) -> Self {
         let (isa, vector_bits, flops) = instruction_set();
         let identity = identity();
         let facts = DeviceFacts {
@@ -72,13 +92,46 @@ impl CpuDevice {
             rates: Rates { flops: 2.5e9 * flops * team.size() as f64, bandwidth: 6e9 },
             ..DeviceFacts::new(name)
         };
-        CpuDevice { facts, path: Path::Fast, team }
+        CpuDevice {
+            facts,
+            path: Path::Fast,
+            team,
+            #[cfg(feature = "database")]
+            preferred: Preferred::default(),
+        }
     }
 
     /// Selects the code path that runs the instructions of this device.
     #[must_use]
     pub fn with_path(self, path: Path) -> Self {
         CpuDevice { path, ..self }
+    }
+
+    /// Looks up the cache blocks of products in `database` instead of the database of the crate `kernels`.
+    #[cfg(feature = "database")]
+    #[must_use]
+    pub fn with_database(mut self, database: &Database) -> Self {
+        let blocking = blocking(database, &self.facts, self.team.blocking());
+        self.team = self.team.with_blocking(blocking);
+        self
+    }
+
+    /// Calls `work` with the team and the cache blocks that the device uses.
+    #[cfg(feature = "database")]
+    #[inline]
+    fn with_team<R>(&self, work: impl FnOnce(&Team) -> R) -> R {
+        if !self.preferred.is_set.load(Ordering::Acquire) {
+            return work(&self.team);
+        }
+        let preferred = self.preferred.team.read().unwrap_or_else(PoisonError::into_inner).clone();
+        work(preferred.as_ref().unwrap_or(&self.team))
+    }
+
+    /// Calls `work` with the team that the device uses.
+    #[cfg(not(feature = "database"))]
+    #[inline]
+    fn with_team<R>(&self, work: impl FnOnce(&Team) -> R) -> R {
+        work(&self.team)
     }
 }
 
@@ -143,7 +196,7 @@ impl Device for CpuDevice {
     #[inline]
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of `Device::launch` includes the contract of tiles.
-        with_memory("launch", || unsafe { carry_out_by(self.path, &self.team, instruction) })
+        self.with_team(|team| with_memory("launch", || unsafe { carry_out_by(self.path, team, instruction) }))
     }
 
     /// Members of the team claim sequences of instructions, and one member runs each claimed sequence. The whole team runs each
@@ -158,11 +211,14 @@ impl Device for CpuDevice {
         };
         let work = small.iter().flat_map(|sequence| sequence.iter()).map(Instruction::flops).sum::<f64>()
             + small.len() as f64 * FLOPS_OF_CALL;
-        with_memory("launch", || {
-            large.iter().for_each(|sequence| run(&self.team, sequence));
-            fast::in_groups(&self.team, small.len(), work, |group| {
-                small[group].iter().for_each(|sequence| run(&Team::alone(), sequence));
-            });
+        self.with_team(|team| {
+            with_memory("launch", || {
+                large.iter().for_each(|sequence| run(team, sequence));
+                fast::in_groups(team, small.len(), work, |group| {
+                    let alone = team.one_member();
+                    small[group].iter().for_each(|sequence| run(&alone, sequence));
+                });
+            })
         })
     }
 
@@ -171,15 +227,33 @@ impl Device for CpuDevice {
             return None;
         }
         // SAFETY: the caller guarantees that no other code accesses the rectangles until the method returns.
-        let factor = || unsafe {
+        let factor = |team: &Team| unsafe {
             let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
             match a.dtype {
-                DType::F32 => fast::getrf_by_rows::<f32>(&self.team, pivoting, transpose_of(a), ipiv, info),
-                DType::F64 => fast::getrf_by_rows::<f64>(&self.team, pivoting, transpose_of(a), ipiv, info),
+                DType::F32 => fast::getrf_by_rows::<f32>(team, pivoting, transpose_of(a), ipiv, info),
+                DType::F64 => fast::getrf_by_rows::<f64>(team, pivoting, transpose_of(a), ipiv, info),
                 DType::I32 => unreachable!("instructions compute with no integers"),
             }
         };
-        Some(with_memory("getrf", factor))
+        Some(self.with_team(|team| with_memory("getrf", || factor(team))))
+    }
+
+    /// A text that names no cache blocks is for other devices, so that the method returns `None`.
+    #[cfg(feature = "database")]
+    fn prefer_kernels(&self, entries: &str) -> Option<Result<()>> {
+        let mut text = Database::default();
+        let problem = text.add("text", entries).into_iter().next();
+        let is_for_cpu = [DType::F32, DType::F64].map(|dtype| text.cpu_blocks(&self.facts, dtype).is_some()).contains(&true);
+        match problem {
+            Some(reason) if entries.contains(CPU_BLOCKS) => return Some(Err(Error::invalid("prefer_kernels", reason))),
+            None if is_for_cpu || entries.is_empty() => {}
+            Some(_) | None => return None,
+        }
+        let blocking = blocking(&text, &self.facts, self.team.blocking());
+        let team = is_for_cpu.then(|| self.team.clone().with_blocking(blocking));
+        self.preferred.is_set.store(is_for_cpu, Ordering::Release);
+        *self.preferred.team.write().unwrap_or_else(PoisonError::into_inner) = team;
+        Some(Ok(()))
     }
 }
 
@@ -312,6 +386,8 @@ mod tests {
 
     use super::*;
     use crate::fast::REFUSES;
+    #[cfg(feature = "database")]
+    use crate::fast::{Blocking, Blocks};
 
     const N: usize = 300;
 
@@ -380,5 +456,40 @@ mod tests {
             });
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::OutOfHostMemory);
         }
+    }
+
+    /// The shipped entries are the blocks of a build without the database.
+    #[cfg(feature = "database")]
+    #[test]
+    fn the_shipped_database_names_the_default_blocks() {
+        let device = CpuDevice::new(0, None);
+        let other = Blocks { kc: 1, mc: 1, nc: 1, team_mc: 1, team_nc: 1 };
+        let instead = Blocking { f32: other, f64: other };
+        assert_eq!(blocking(Database::shipped(), device.facts(), instead), Blocking::DEFAULT);
+        let tuned = CpuDevice::new(0, None).with_database(&mine("[kind cpu]", 96));
+        assert_eq!([tuned.team.blocking().f32.kc, tuned.team.blocking().f64.kc], [1024, 96]);
+    }
+
+    /// A database with blocks of `kc` terms in double precision.
+    #[cfg(feature = "database")]
+    fn mine(scope: &str, kc: usize) -> Database {
+        let mut mine = Database::default();
+        let text = format!("{scope}\ncpu_blocks f64 kc={kc} mc=24 nc=64 team_mc=48 team_nc=64");
+        assert_eq!(mine.add("mine", &text), Vec::<String>::new());
+        mine
+    }
+
+    #[cfg(feature = "database")]
+    #[test]
+    fn preferred_blocks_are_used_until_an_empty_text_follows() {
+        let device = CpuDevice::new(0, None);
+        let used = || device.with_team(|team| team.blocking().f64.kc);
+        let prefer = |text: &str| device.prefer_kernels(text).map(|done| done.map_err(|error| error.to_string()));
+        assert_eq!((prefer("cpu_blocks f64 kc=96 mc=24 nc=64 team_mc=48 team_nc=64"), used()), (Some(Ok(())), 96));
+        // a text for other devices changes nothing
+        assert_eq!((prefer("solve items=4"), prefer("solver items=4"), used()), (None, None, 96));
+        let reason = prefer("cpu_blocks f64 kc=96").unwrap().unwrap_err();
+        assert!(reason.contains("mc is not given"), "{reason}");
+        assert_eq!((prefer(""), used()), (Some(Ok(())), 512));
     }
 }

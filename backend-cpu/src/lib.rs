@@ -10,4 +10,5 @@ pub mod tile;
 
 pub use buffer::Buffer;
 pub use device::{CpuDevice, Path};
+pub use fast::{Blocking, Blocks};
 pub use team::Team;

@@ -24,6 +24,7 @@ mod placement;
 #[cfg(test)]
 mod tests;
 
+use crate::fast::Blocking;
 use barrier::{Barrier, CachePadded, SPIN_AT_BARRIER, spin};
 pub(crate) use cores::cores;
 use cores::recent_cores;
@@ -71,14 +72,22 @@ impl Strips {
     }
 }
 
-/// Threads that work on one call together.
-#[derive(Debug)]
+/// Threads that work on one call together. A copy of a team has the same threads.
+#[derive(Clone, Debug)]
 pub struct Team {
     /// Maximum number of members of a job.
     size: usize,
     /// Whether every job runs on all members of the team, even if the job is small.
     is_eager: bool,
-    /// The lock is held while a job runs, because a team runs one job at a time.
+    /// The threads, which all copies of the team share. A team of one member has none.
+    threads: Option<Arc<Threads>>,
+    /// Maximum sizes of the cache blocks of the products that the team computes.
+    blocking: Blocking,
+}
+
+/// The threads of a team. The lock is held while a job runs, because a team runs one job at a time.
+#[derive(Debug, Default)]
+struct Threads {
     workers: Mutex<Workers>,
 }
 
@@ -200,15 +209,37 @@ impl Member<'_> {
 impl Team {
     /// A team of at most `size` members. A thread of the team is started when a job first needs it.
     #[must_use]
-    pub const fn new(size: usize) -> Self {
+    pub fn new(size: usize) -> Self {
         assert!(size > 0, "the calling thread is a member");
-        Team { size, is_eager: false, workers: Mutex::new(Workers { process: 0, list: Vec::new() }) }
+        Team { size, threads: (size > 1).then(Arc::default), ..Self::alone() }
     }
 
     /// A team whose only member is the calling thread.
     #[must_use]
     pub const fn alone() -> Self {
-        Self::new(1)
+        Self::of_one(Blocking::DEFAULT)
+    }
+
+    /// A team whose only member is the calling thread, with other cache blocks.
+    pub(crate) const fn of_one(blocking: Blocking) -> Self {
+        Team { size: 1, is_eager: false, threads: None, blocking }
+    }
+
+    /// A team whose only member is the calling thread, with the cache blocks of this team.
+    pub(crate) const fn one_member(&self) -> Self {
+        Self::of_one(self.blocking)
+    }
+
+    /// The same threads with other cache blocks.
+    #[must_use]
+    pub fn with_blocking(self, blocking: Blocking) -> Self {
+        Team { blocking, ..self }
+    }
+
+    /// Maximum sizes of the cache blocks of the products that the team computes.
+    #[inline]
+    pub(crate) const fn blocking(&self) -> Blocking {
+        self.blocking
     }
 
     /// A team that runs every job on all its members, even if the job is small.
@@ -277,7 +308,7 @@ impl Team {
 
     fn begin(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync), joining: Joining) {
         let members = members.clamp(1, self.size);
-        let guard = (members > 1).then(|| self.workers(members - 1));
+        let guard = self.threads.as_ref().filter(|_| members > 1).map(|threads| threads.workers(members - 1));
         let workers = guard.as_ref().map_or(&[][..], |workers| &workers.list[..workers.list.len().min(members - 1)]);
         let job = Job {
             body,
@@ -299,7 +330,9 @@ impl Team {
             resume_unwind(panic);
         }
     }
+}
 
+impl Threads {
     /// Locks the list of worker threads, and starts threads until the list has `count` threads or the system cannot start more.
     fn workers(&self, count: usize) -> MutexGuard<'_, Workers> {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -322,7 +355,7 @@ impl Team {
     }
 }
 
-impl Drop for Team {
+impl Drop for Threads {
     fn drop(&mut self) {
         for worker in &self.workers.get_mut().unwrap_or_else(PoisonError::into_inner).list {
             worker.mailbox.job.store(Mailbox::end_mark(), Ordering::Release);

@@ -59,15 +59,35 @@ fn own_rounding(terms: usize) -> f64 {
 
 /// Bound 6 for C = op(A)·op(B): compares C·t with op(A)·(op(B)·t) for a random vector t. The function returns the largest
 /// difference divided by the difference that bound 1 allows, so that the limit is 1.
-pub fn product<T: Scalar>((op_a, a): (Op, &Dense<T>), (op_b, b): (Op, &Dense<T>), c: &Dense<T>) -> f64 {
+pub fn product<T: Scalar>(a: (Op, &Dense<T>), b: (Op, &Dense<T>), c: &Dense<T>) -> f64 {
+    scaled_product(1.0, a, b, None, c)
+}
+
+/// Bound 6 for C = α·op(A)·op(B) + β·C₀, as [`product`]. `before` holds β and C₀.
+pub fn scaled_product<T: Scalar>(
+    alpha: f64,
+    (op_a, a): (Op, &Dense<T>),
+    (op_b, b): (Op, &Dense<T>),
+    before: Option<(f64, &Dense<T>)>,
+    c: &Dense<T>,
+) -> f64 {
     let plain = |_, _, value: f64| value;
     let abs = |_, _, value: f64| value.abs();
     let t = probe(c.cols());
     let (bt, abs_bt) = (b.times(op_b, &t, plain), b.times(op_b, &t, abs));
     let k = bt.len();
     let factor = 2.0 * (k + 3) as f64 * T::UNIT_ROUNDOFF + own_rounding(c.cols() + k);
-    let bound: Vec<f64> = a.times(op_a, &abs_bt, abs).iter().map(|scale| factor * scale).collect();
-    worst(&c.times(Op::NoTrans, &t, plain), &a.times(op_a, &bt, plain), &bound)
+    let mut expected: Vec<f64> = a.times(op_a, &bt, plain).iter().map(|sum| alpha * sum).collect();
+    let mut scale: Vec<f64> = a.times(op_a, &abs_bt, abs).iter().map(|sum| alpha.abs() * sum).collect();
+    if let Some((beta, c)) = before {
+        let rows = c.times(Op::NoTrans, &t, plain).into_iter().zip(c.times(Op::NoTrans, &t, abs));
+        for ((expected, scale), (row, abs_row)) in expected.iter_mut().zip(&mut scale).zip(rows) {
+            *expected += beta * row;
+            *scale += beta.abs() * abs_row;
+        }
+    }
+    let bound: Vec<f64> = scale.iter().map(|scale| factor * scale).collect();
+    worst(&c.times(Op::NoTrans, &t, plain), &expected, &bound)
 }
 
 /// A triangular matrix A and the flags with which a solve reads it.
@@ -178,6 +198,21 @@ mod tests {
         let c = dense(&[4.0, 7.0], 2);
         assert!(product((Op::NoTrans, &a), (Op::NoTrans, &x), &c) <= RATIO_THRESHOLD);
         assert!(product((Op::NoTrans, &a), (Op::NoTrans, &c), &c) > RATIO_THRESHOLD);
+    }
+
+    #[test]
+    fn a_product_with_a_wrong_alpha_or_beta_fails() {
+        let (a, b, before) = (dense(&[2.0, 1.0, 1.0, 3.0], 2), dense(&[1.0, 2.0], 2), dense(&[8.0, -4.0], 2));
+        let ratio = |c: &[f64]| {
+            let factors = ((Op::NoTrans, &a), (Op::NoTrans, &b));
+            scaled_product(-1.5, factors.0, factors.1, Some((0.75, &before)), &dense(c, 2))
+        };
+        // A·B = [4, 7]
+        assert!(ratio(&[0.0, -13.5]) <= RATIO_THRESHOLD);
+        for (wrong, what) in [([-6.0, -10.5], "β is 0"), ([10.0, 4.0], "α is 1"), ([2.0, -14.5], "β is 1"), ([f64::NAN; 2], "NaN")]
+        {
+            assert!(!matches!(ratio(&wrong), ratio if ratio <= RATIO_THRESHOLD), "{what}");
+        }
     }
 
     #[test]

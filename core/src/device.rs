@@ -360,7 +360,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
 
     /// Makes the device prefer the kernels that a text names over those that the backend would choose. The text has the format of
     /// the database of kernels, and replaces the text of an earlier call; with an empty text, the backend chooses all kernels.
-    /// Returns `None` if the kernels of the device have no parameters.
+    /// Returns `None` if the kernels of the device have no parameters, or if the text names only kernels of other devices.
     ///
     /// # Errors
     /// A line of the text names no kernel, or a kernel exceeds a limit of the device.

@@ -15,10 +15,13 @@
 //! | `f32`, `f64` | one element type |
 //! | `opencl`, `wgsl` | one language |
 //! | `groups>=N` | products for which the kernel has at least N work-groups; `groups>=units`: one per multiprocessor |
+//! | `groups<=N` | products for which the kernel has at most N work-groups |
 //! | `side<=N` | products in which the smaller extent of C is at most N |
 //! | `tall`, `wide` | products in which C has at least as many rows as columns, or at least as many columns as rows |
 //! | `terms>=N`, `terms<=N` | products with at least, or at most, N terms (extent along k) |
-//! | `rows>=N` | panels with at least N rows |
+//! | `rows>=N` | panels, and row exchanges of matrices, with at least N rows |
+//!
+//! A word that means nothing to the kernel of an entry, such as `tall` for `exchange`, is refused.
 //!
 //! An entry for products may state the speed of its kernel: `peak=N` in GFLOP/s, `half=N`, the number of terms with which the kernel
 //! reaches half of the peak, and `alone=N`, the speed of a multiprocessor with one work-group in percent of that with many. Of entries
@@ -31,6 +34,7 @@ use std::sync::LazyLock;
 
 use lapidary_core::{DType, DeviceFacts, DeviceKind};
 
+use crate::cpu::CpuBlocks;
 use crate::product::Product;
 use crate::tuning::Dialect;
 
@@ -58,6 +62,8 @@ pub struct Entry {
     pub dialect: Option<Dialect>,
     /// Sizes from which on the entry applies.
     pub least: Least,
+    /// Maximum number of work-groups of the kernel in a product.
+    pub max_groups: usize,
     /// Sizes of the products to which the entry applies.
     pub sizes: ProductSizes,
     /// Speed of a kernel for products, if it was measured.
@@ -75,6 +81,8 @@ pub enum Kernel {
     Product(Product),
     /// A kernel whose only parameter is the number of work-items in a work-group.
     Group(Family, usize),
+    /// The cache blocks of products of the CPU backend.
+    Cpu(CpuBlocks),
     /// No kernel: entries after this one do not apply. Without a kernel of a family, a device does the work in another way. `None`
     /// stands for the kernels for products.
     Stop(Option<Family>),
@@ -95,6 +103,7 @@ impl Kernel {
         match self {
             Kernel::Product(_) | Kernel::Stop(None) => "gemm",
             Kernel::Group(family, _) | Kernel::Stop(Some(family)) => family.name(),
+            Kernel::Cpu(_) => CPU_BLOCKS,
         }
     }
 
@@ -104,16 +113,22 @@ impl Kernel {
         match self {
             Kernel::Product(product) => product.values(),
             Kernel::Group(_, items) => vec![("items", *items)],
+            Kernel::Cpu(blocks) => blocks.values(),
             Kernel::Stop(_) => Vec::new(),
         }
     }
 }
 
+/// Name of the cache blocks of the CPU backend in the database.
+pub const CPU_BLOCKS: &str = "cpu_blocks";
+
 /// A family of kernels whose only parameter is the number of work-items in a work-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Kernels `scale`, `copy`, `laswp`, `zero_pivots` and `clear`, and kernels in which each work-item solves alone.
+    /// Kernels `scale`, `copy`, `laswp`, `zero_pivots` and `clear`.
     Elements,
+    /// Kernels `trsm_block` and `trtri_block`, in which each work-item solves with a triangle, or inverts a part of one, alone.
+    Triangle,
     /// Kernel that makes many row exchanges at once. Without it, each work-item makes the exchanges in one column.
     Exchange,
     /// Kernel in which a work-group solves a triangular system. Without it, each work-item solves for one right-hand side.
@@ -130,14 +145,23 @@ pub enum Family {
 
 impl Family {
     /// All families, in the order of their declaration.
-    pub const ALL: [Family; 7] =
-        [Family::Elements, Family::Exchange, Family::Solve, Family::Panel, Family::Strips, Family::Columns, Family::Batched];
+    pub const ALL: [Family; 8] = [
+        Family::Elements,
+        Family::Triangle,
+        Family::Exchange,
+        Family::Solve,
+        Family::Panel,
+        Family::Strips,
+        Family::Columns,
+        Family::Batched,
+    ];
 
     /// Returns the name of the family in the database.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Family::Elements => "elements",
+            Family::Triangle => "triangle",
             Family::Exchange => "exchange",
             Family::Solve => "solve",
             Family::Panel => "panel",
@@ -203,7 +227,8 @@ impl Scope {
 }
 
 /// The texts of this crate, with their file names.
-const TEXTS: [(&str, &str); 3] = [
+const TEXTS: [(&str, &str); 4] = [
+    ("cpu.txt", include_str!("../database/cpu.txt")),
     ("gemm.txt", include_str!("../database/gemm.txt")),
     ("getrf.txt", include_str!("../database/getrf.txt")),
     ("groups.txt", include_str!("../database/groups.txt")),
@@ -227,9 +252,16 @@ impl Database {
     /// Adds the entries of a text, whose name stands in messages. Returns a sentence for each line that is skipped because it is
     /// no entry. Of two entries for the same devices, the one that was added first has precedence.
     pub fn add(&mut self, name: &str, text: &str) -> Vec<String> {
-        let (entries, problems) = parse::entries(name, text);
-        self.entries.extend(entries);
-        problems
+        let parsed = parse::parse(name, text);
+        self.entries.extend(parsed.entries);
+        parsed.problems
+    }
+
+    /// Returns a text without the lines that [`add`](Self::add) would skip, and a sentence for each of these lines.
+    #[must_use]
+    pub fn sound(name: &str, text: &str) -> (String, Vec<String>) {
+        let parsed = parse::parse(name, text);
+        (parsed.sound, parsed.problems)
     }
 
     /// Adds the entries of another database after the entries of this one.
@@ -237,6 +269,15 @@ impl Database {
     pub fn then(mut self, other: &Database) -> Self {
         self.entries.extend(other.entries.iter().cloned());
         self
+    }
+
+    /// Returns the first entry for the cache blocks of the CPU backend that applies to a device and an element type.
+    #[must_use]
+    pub fn cpu_blocks(&self, facts: &DeviceFacts, dtype: DType) -> Option<CpuBlocks> {
+        // entries for the CPU backend are restricted to no language
+        let entries = self.entries(facts, Dialect::OpenClC).filter(|entry| entry.dtype.is_none_or(|only| only == dtype));
+        let mut blocks = entries.filter_map(|entry| if let Kernel::Cpu(blocks) = entry.kernel { Some(blocks) } else { None });
+        blocks.find(|blocks| blocks.check(dtype).is_ok())
     }
 
     /// Returns the entries for a device and a language in the order of precedence: entries for few devices come before entries

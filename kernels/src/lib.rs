@@ -12,6 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 mod block;
 mod call;
+mod cpu;
 pub mod database;
 pub mod instructions;
 mod mma;
@@ -34,6 +35,7 @@ pub mod wgsl;
 
 pub use block::BlockParams;
 pub use call::{Arg, Call, Target, View};
+pub use cpu::CpuBlocks;
 pub use database::Database;
 pub use mma::{MmaParams, probe_product};
 pub use params::{PanelBlocks, PanelParams, TileParams, VECTOR_BYTES, VectorParams};
@@ -42,7 +44,7 @@ pub use program::{PANEL, Program, TRIANGLE};
 pub use record::{Launch, launches};
 pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;
-pub use tuning::{Dialect, Tuning, check};
+pub use tuning::{Dialect, Tuning, check, refusals};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.

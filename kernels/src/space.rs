@@ -2,7 +2,7 @@
 
 use lapidary_core::DType;
 
-use crate::database::{Family, ProductSizes};
+use crate::database::{CPU_BLOCKS, Family, ProductSizes};
 use crate::product::Product;
 
 /// A parameter of a kernel with the values that are worth trying.
@@ -89,9 +89,20 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             structural("unit", &[4, 8]),
             structural("guarded", &[0, 1]),
         ],
+        CPU_BLOCKS => {
+            // the same sizes in bytes for both types
+            let terms = [1024, 2048, 3072, 4096, 6144, 8192].map(|bytes| bytes / dtype.size());
+            vec![
+                axis("kc", &terms),
+                axis("mc", &[48, 96, 144, 192, 288, 384, 768]),
+                axis("nc", &[512, 1024, 4096]),
+                axis("team_mc", &[384, 768, 1536, 2048, 4096]),
+                axis("team_nc", &[512, 1024, 2048, 4096]),
+            ]
+        }
         _ => {
             let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;
-            let most = if matches!(family, Family::Batched | Family::Elements) { 8 } else { 10 };
+            let most = if matches!(family, Family::Batched | Family::Elements | Family::Triangle) { 8 } else { 10 };
             vec![axis("items", &(0..=most).map(|power| 1 << power).collect::<Vec<usize>>())]
         }
     })
@@ -132,22 +143,82 @@ fn narrow_values(axis: &Axis, [m, n, _]: [usize; 3]) -> Vec<usize> {
     }
 }
 
-/// Returns the names of all kernels whose parameters can be tuned for a routine: kernels for products, or families of other kernels.
-#[must_use]
-pub fn kernels_of(routine: lapidary_core::Routine) -> &'static [&'static str] {
-    use lapidary_core::Routine;
-    match routine {
-        Routine::Gemm => &Product::KERNELS,
-        Routine::Trsm => &["solve"],
-        Routine::Getrf => &["strips", "columns", "panel"],
-        Routine::Laswp => &["exchange"],
-        Routine::Getrs | Routine::Gesv => &[],
+/// What a device computes to measure kernels whose parameters are tuned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// A product.
+    Gemm,
+    /// Products of a batch of small matrices.
+    GemmBatched,
+    /// Factorisations of a batch of small matrices.
+    GetrfBatched,
+    /// A solve with a triangular matrix, by substitution.
+    Trsm,
+    /// A solve with a triangular matrix whose diagonal blocks are inverted.
+    Trtri,
+    /// An LU factorisation.
+    Getrf,
+    /// Exchanges of rows of a matrix.
+    Laswp,
+    /// A product of a matrix and a number.
+    Scale,
+}
+
+impl Task {
+    /// All tasks, in the order of their declaration.
+    pub const ALL: [Task; 8] =
+        [Task::Gemm, Task::GemmBatched, Task::GetrfBatched, Task::Trsm, Task::Trtri, Task::Getrf, Task::Laswp, Task::Scale];
+
+    /// Returns the name of the task.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Gemm => "gemm",
+            Task::GemmBatched => "gemm_batched",
+            Task::GetrfBatched => "getrf_batched",
+            Task::Trsm => "trsm",
+            Task::Trtri => "trtri",
+            Task::Getrf => "getrf",
+            Task::Laswp => "laswp",
+            Task::Scale => "scale",
+        }
+    }
+
+    /// Returns the task with the name `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|task| task.name() == name)
+    }
+
+    /// Returns the names of all generated kernels whose parameters can be tuned for the task: kernels for products, or families of
+    /// other kernels.
+    #[must_use]
+    pub fn kernels(self) -> &'static [&'static str] {
+        match self {
+            Task::Gemm => &Product::KERNELS,
+            Task::GemmBatched | Task::GetrfBatched => &["batched"],
+            // a device without the kernel `solve` solves by `triangle`
+            Task::Trsm => &["solve", "triangle"],
+            Task::Trtri => &["triangle"],
+            Task::Getrf => &["strips", "columns", "panel"],
+            Task::Laswp => &["exchange"],
+            Task::Scale => &["elements"],
+        }
+    }
+
+    /// Returns the names of what can be tuned for the task on the CPU backend.
+    #[must_use]
+    pub fn of_cpu(self) -> &'static [&'static str] {
+        match self {
+            Task::Gemm => &[CPU_BLOCKS],
+            Task::GemmBatched | Task::GetrfBatched | Task::Trsm | Task::Trtri | Task::Getrf | Task::Laswp | Task::Scale => &[],
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use lapidary_core::{DeviceFacts, Limits, Routine};
+    use lapidary_core::{DeviceFacts, Limits};
 
     use super::*;
     use crate::database::Database;
@@ -157,11 +228,16 @@ mod tests {
     fn the_axes_name_all_parameters_of_every_kernel() {
         let limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
         let gpu = DeviceFacts { limits, vector_bits: 512, ..DeviceFacts::new("test:0") };
-        for kernel in Routine::ALL.into_iter().flat_map(kernels_of) {
+        let families = Family::ALL.map(Family::name);
+        let of_tasks = Task::ALL.into_iter().flat_map(|task| [task.kernels(), task.of_cpu()]).flatten().copied();
+        let kernels: Vec<&str> = of_tasks.collect();
+        assert!(families.iter().all(|family| kernels.contains(family)), "a family belongs to no task: {kernels:?}");
+        for kernel in kernels {
             for dtype in [DType::F32, DType::F64] {
                 let axes = axes(kernel, dtype).unwrap();
                 assert!(axes.iter().all(|axis| axis.values.is_sorted() && !axis.values.is_empty()), "{kernel}");
                 let first: String = axes.iter().map(|axis| format!(" {}={}", axis.name, axis.values.last().unwrap())).collect();
+
                 let mut database = Database::default();
                 assert_eq!(database.add("axes", &format!("{kernel}{first}")), Vec::<String>::new());
                 let entry = database.entries(&gpu, Dialect::OpenClC).next().unwrap();

@@ -79,6 +79,8 @@ struct Ranked<P> {
     params: P,
     /// Minimum number of work-groups of a product, or of rows of a panel.
     least: usize,
+    /// Maximum number of work-groups of a product.
+    max_groups: usize,
     /// Sizes of the products to which the entry applies.
     sizes: ProductSizes,
     /// Speed of a kernel for products, if it was measured.
@@ -149,30 +151,33 @@ impl Tuning {
     }
 
     fn push(&mut self, entry: &Entry, dtype: DType, facts: &DeviceFacts) {
-        let (sizes, speed, origin) = (entry.sizes, entry.speed, entry.origin.clone());
+        let (sizes, max_groups, speed, origin) = (entry.sizes, entry.max_groups, entry.speed, entry.origin.clone());
         match entry.kernel {
             Kernel::Product(params) => {
                 let least = match entry.least.groups {
                     LeastGroups::Number(groups) => groups,
                     LeastGroups::Units => facts.compute_units.unwrap_or(1),
                 };
-                self.products[index(dtype)].push(Ranked { params, least, sizes, speed, origin });
+                self.products[index(dtype)].push(Ranked { params, least, max_groups, sizes, speed, origin });
             }
             Kernel::Group(family, params) => {
                 let least = entry.least.rows;
-                self.groups[family as usize][index(dtype)].push(Ranked { params, least, sizes, speed, origin });
+                self.groups[family as usize][index(dtype)].push(Ranked { params, least, max_groups, sizes, speed, origin });
             }
+            // the CPU backend looks up its blocks itself
+            Kernel::Cpu(_) => {}
             Kernel::Stop(Some(family)) => self.groups[family as usize][index(dtype)].is_closed = true,
             Kernel::Stop(None) => self.products[index(dtype)].is_closed = true,
         }
     }
 
     /// Returns the kernels for a product with the sizes m, n and k in the order of preference: those whose entries apply to the sizes,
-    /// and that have as many work-groups in the product as their entries require. Of entries with a speed that follow one another, the one
-    /// with the shortest estimated time comes first.
+    /// and that have as many work-groups in the product as their entries require and allow. Of entries with a speed that follow one
+    /// another, the one with the shortest estimated time comes first.
     pub fn products(&self, dtype: DType, sizes: [usize; 3]) -> impl Iterator<Item = Product> {
         let suits = move |ranked: &&Ranked<Product>| {
-            ranked.sizes.hold(sizes) && (ranked.least == 0 || ranked.params.groups(sizes) >= ranked.least)
+            let is_bounded = ranked.least > 0 || ranked.max_groups < usize::MAX;
+            ranked.sizes.hold(sizes) && (!is_bounded || (ranked.least..=ranked.max_groups).contains(&ranked.params.groups(sizes)))
         };
         let mut suited: Vec<&Ranked<Product>> = self.products[index(dtype)].entries.iter().filter(suits).collect();
         for neighbours in suited.chunk_by_mut(|one, next| one.speed.is_some() && next.speed.is_some()) {
@@ -239,9 +244,11 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             };
             return product.check(dtype, limits, vector_bits);
         }
+        Kernel::Cpu(blocks) => return blocks.check(dtype),
         Kernel::Stop(_) => return Ok(()),
         Kernel::Group(family, items) => match family {
             Family::Elements => Program::Elements { dtype, group: items },
+            Family::Triangle => Program::Triangle { dtype, group: items },
             Family::Exchange => Program::Exchange { dtype, items },
             Family::Solve => Program::Solve { dtype, items },
             Family::Panel if items == 1 && limits.loop_iterations < usize::MAX => {
@@ -262,6 +269,22 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
         },
     };
     program.check(limits)
+}
+
+/// Returns a sentence for each entry of a database that applies to a device, but that the device can run in none of its element types.
+/// The sentence begins with the place of the entry.
+#[must_use]
+pub fn refusals(database: &Database, facts: &DeviceFacts, dialect: Dialect) -> Vec<String> {
+    let refusal = |entry: &Entry| {
+        let dtypes =
+            [DType::F32, DType::F64].into_iter().filter(|&dtype| entry.dtype.map_or(facts.computes(dtype), |only| only == dtype));
+        let checks: Vec<Result<(), String>> = dtypes.map(|dtype| check(entry.kernel, dtype, facts, dialect)).collect();
+        let reason = checks.iter().all(Result::is_err).then(|| checks.into_iter().find_map(Result::err)).flatten()?;
+        // the comment of the entry follows the place
+        let place = entry.origin.split(": ").next().unwrap_or_default();
+        Some(format!("{place}: {} is not used: {reason}", entry.kernel))
+    };
+    database.entries(facts, dialect).filter_map(refusal).collect()
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(crate) fn boxed(device: impl Device) -> Box<dyn Device> {
 struct Opening<'a> {
     settings: &'a Settings,
     opened: Opened,
-    /// The database of kernels, which is read when the first backend with generated kernels is opened.
+    /// The database of kernels, which is read when the first device is opened.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
     kernels: Option<Arc<Database>>,
 }
@@ -82,12 +82,16 @@ impl Opening<'_> {
         match pick.backend {
             Backend::Cpu => {
                 let limit = self.settings.memory_limit;
-                match &pick.which {
-                    Which::Listed(indices) => {
-                        self.opened.devices.extend(indices.iter().map(|&index| boxed(CpuDevice::new(index, limit))));
-                    }
-                    Which::Present | Which::Every => self.opened.devices.push(boxed(CpuDevice::whole(limit))),
-                }
+                let devices = match &pick.which {
+                    Which::Listed(indices) => indices.iter().map(|&index| CpuDevice::new(index, limit)).collect(),
+                    Which::Present | Which::Every => vec![CpuDevice::whole(limit)],
+                };
+                #[cfg(any(feature = "opencl", feature = "wgpu"))]
+                let devices = {
+                    let kernels = self.kernels();
+                    devices.into_iter().map(|device| device.with_database(&kernels)).collect::<Vec<CpuDevice>>()
+                };
+                self.opened.devices.extend(devices.into_iter().map(boxed));
                 Ok(())
             }
             #[cfg(feature = "opencl")]

@@ -79,12 +79,21 @@ impl Settings {
         crate::tuned::database(self)
     }
 
-    /// Returns the text of the user's tuned kernels, which is empty if there are none.
+    /// Returns the user's tuned kernels without those that ship with Lapidary. The second value is that of
+    /// [`kernel_database`](Self::kernel_database).
+    #[cfg(any(feature = "opencl", feature = "wgpu"))]
+    #[must_use]
+    pub fn user_kernels(&self) -> (lapidary_kernels::Database, Vec<String>) {
+        crate::tuned::of_user(self)
+    }
+
+    /// Returns the text of the user's tuned kernels, which is empty if there are none. Lines that are no entries are left out; the second
+    /// value has a note for each of them.
     ///
     /// # Errors
     /// A file cannot be read.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
-    pub fn tuned_kernels(&self) -> std::io::Result<String> {
+    pub fn tuned_kernels(&self) -> std::io::Result<(String, Vec<String>)> {
         crate::tuned::text(self)
     }
 

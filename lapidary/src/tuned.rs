@@ -13,6 +13,12 @@ use crate::settings::Settings;
 /// Reads the user's tuned kernels. Returns a database in which they precede the kernels that ship with Lapidary, and a note for
 /// each file that cannot be read and each line that is no entry.
 pub(crate) fn database(settings: &Settings) -> (Database, Vec<String>) {
+    let (tuned, notes) = of_user(settings);
+    (tuned.then(Database::shipped()), notes)
+}
+
+/// Reads the user's tuned kernels, and returns a note for each file that cannot be read and each line that is no entry.
+pub(crate) fn of_user(settings: &Settings) -> (Database, Vec<String>) {
     let (mut tuned, mut notes) = (Database::default(), Vec::new());
     for path in settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut notes)) {
         match std::fs::read(&path) {
@@ -20,15 +26,20 @@ pub(crate) fn database(settings: &Settings) -> (Database, Vec<String>) {
             Err(error) => notes.push(format!("{}: tuned kernels are not used: {error}", path.display())),
         }
     }
-    (tuned.then(Database::shipped()), notes)
+    (tuned, notes)
 }
 
-/// Returns the text of the user's tuned kernels. Each file begins with a line for all devices, because a line that names the devices
+/// Returns the text of the user's tuned kernels without damaged lines, and a note for each of them. Each file begins with a line for all devices, because a line that names the devices
 /// of one file must not apply to the next file.
-pub(crate) fn text(settings: &Settings) -> std::io::Result<String> {
-    let paths = settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut Vec::new()));
-    let texts = paths.iter().map(std::fs::read_to_string).collect::<std::io::Result<Vec<String>>>()?;
-    Ok(texts.iter().map(|text| format!("[any]\n{text}\n")).collect())
+pub(crate) fn text(settings: &Settings) -> std::io::Result<(String, Vec<String>)> {
+    let (mut all, mut notes) = (String::new(), Vec::new());
+    for path in settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut Vec::new())) {
+        let text = std::fs::read(&path)?;
+        let (sound, problems) = Database::sound(&path.display().to_string(), &String::from_utf8_lossy(&text));
+        all += &format!("[any]\n{sound}\n");
+        notes.extend(problems);
+    }
+    Ok((all, notes))
 }
 
 /// Returns the text files of a folder in the order of their names. There need not be a folder.
@@ -51,7 +62,8 @@ fn files(folder: &Path, notes: &mut Vec<String>) -> Vec<PathBuf> {
 impl Machine {
     /// Makes the devices prefer the kernels that a text names over those of the database. The text has the format of the database
     /// ([`kernels::database`](crate::kernels::database)), and replaces the text of an earlier call. With an empty text, the
-    /// database alone chooses the kernels. Devices whose kernels have no parameters, such as the CPU backend, ignore the text.
+    /// database alone chooses the kernels. A device ignores entries for kernels that it does not have: the CPU backend has only cache blocks
+    /// (`cpu_blocks`), and other devices have none.
     ///
     /// # Errors
     /// A line of the text names no kernel, a kernel exceeds a limit of a device, or the kernels of no device have parameters.
@@ -117,11 +129,13 @@ mod tests {
     #[test]
     fn the_devices_of_one_file_are_not_those_of_the_next_in_the_text() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(text(&settings(folder.path())).unwrap(), "");
+        assert_eq!(text(&settings(folder.path())).unwrap(), (String::new(), Vec::new()));
         std::fs::write(folder.path().join("a.txt"), "[device other]\nsolve items=2").unwrap();
-        std::fs::write(folder.path().join("b.txt"), "solve items=4\n").unwrap();
+        std::fs::write(folder.path().join("b.txt"), "solve items=4\nsolve items\n").unwrap();
+        let (text, notes) = text(&settings(folder.path())).unwrap();
+        assert!(notes.len() == 1 && notes[0].contains("b.txt:2: `solve items` is skipped"), "{notes:?}");
         let mut all = Database::default();
-        assert_eq!(all.add("all", &text(&settings(folder.path())).unwrap()), Vec::<String>::new());
+        assert_eq!(all.add("all", &text), Vec::<String>::new());
         assert_eq!(first(&all), "solve items=4");
     }
 

@@ -75,7 +75,15 @@ pub unsafe fn gemm_batched<T: Lanes>(
         } else if flops > FLOPS_OF_TEAM {
             (0..count).map(of_matrix).for_each(|(a, b, c)| gemm(team, op_a, op_b, alpha, a, b, beta, c));
         } else {
-            let first = Gemm { k, alpha, a: strided(op_a, a_first), b: strided(op_b, b_first), beta, c: c_first };
+            let first = Gemm {
+                k,
+                alpha,
+                a: strided(op_a, a_first),
+                b: strided(op_b, b_first),
+                beta,
+                c: c_first,
+                max: team.blocking().of::<T>(),
+            };
             let steps = [a_first, b_first, c_first].map(|tile| tile.cols() * tile.ld());
             in_groups(team, count, count as f64 * flops, |group| T::dispatch(Products { first, steps, group }));
         }
@@ -130,7 +138,7 @@ pub unsafe fn getrf_batched<T: Lanes>(team: &Team, count: usize, pivoting: bool,
             info.set(i, 0, 0);
             info.at(i, 0)
         };
-        Job { pivoting, first_row: 0, a: matrix(a, count, i), ipiv: piece(ipiv, count, i), info }
+        Job { pivoting, first_row: 0, a: matrix(a, count, i), ipiv: piece(ipiv, count, i), info, blocking: team.blocking() }
     };
     // SAFETY: the caller guarantees the contract of tiles for each matrix.
     unsafe {
@@ -163,7 +171,10 @@ pub unsafe fn getrs_batched<T: Lanes>(team: &Team, count: usize, op: Op, lu: Til
     if flops > FLOPS_OF_TEAM {
         (0..count).for_each(|i| solve(team, i));
     } else {
-        in_groups(team, count, count as f64 * flops, |group| group.for_each(|i| solve(&Team::alone(), i)));
+        in_groups(team, count, count as f64 * flops, |group| {
+            let alone = team.one_member();
+            group.for_each(|i| solve(&alone, i));
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 
 use lapidary_core::Scalar;
 
-use super::gemm::{Gemm, KC_BYTES};
+use super::gemm::Gemm;
 use super::pack::Workspace;
 use super::simd::Lanes;
 use crate::team::{Team, WorkCounter};
@@ -28,7 +28,7 @@ const ROOM: usize = 4 << 20;
 /// Number of ranges into which the terms of a product are divided; 1 if a division into ranges would not save time.
 pub(super) fn ranges<T: Scalar>(gemm: &Gemm<T>, members: usize) -> usize {
     let (m, n) = gemm.c.shape();
-    let of_block = 2.0 * m as f64 * n as f64 * gemm.k.min(KC_BYTES / size_of::<T>()) as f64;
+    let of_block = 2.0 * m as f64 * n as f64 * gemm.k.min(gemm.max.kc) as f64;
     let ranges = (RANGES * members).min(gemm.k / (DEPTH * m.max(n))).min(ROOM / (m * n));
     let pays = m.max(n) <= LONGEST && of_block < FLOPS_OF_BLOCK * members as f64;
     if pays && ranges >= members { ranges } else { 1 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lapidary_core::{Op, Scalar};
 
+use super::blocks::Blocks as MaxBlocks;
 use super::gemv::Gemv;
 use super::micro::{Micro, Strided};
 use super::pack::{Workspace, pack};
@@ -15,15 +16,8 @@ use crate::tile::Tile;
 
 /// Height of a micro-tile, in vectors.
 pub(super) const MV: usize = 3;
-/// Size of a column in a block of B, in bytes. `NR` columns of `KC_BYTES` bytes stay in the first-level cache.
-pub(super) const KC_BYTES: usize = 4096;
-/// Size of a packed block of A, in bytes. The packed block of A takes most of a second-level cache of 1 MiB. With a second-level
-/// cache of 2 MiB, larger blocks of A raise the speed by at most 5 % (f32, order 512; bench/results/2026-11-25-cpu-blocks.txt).
-pub(super) const A_BYTES: usize = 768 << 10;
 /// Minimum k for which a product with one column uses [`Gemv`] instead of the micro-kernel.
 const GEMV_K: usize = 16;
-/// Maximum number of columns in a block of B. A is packed once for each block of B.
-const NC: usize = 4096;
 /// A column-major B is packed if A has more rows than this number.
 const PACK_B: usize = 192;
 
@@ -42,7 +36,8 @@ pub unsafe fn gemm<T: Lanes>(team: &Team, op_a: Op, op_b: Op, alpha: T, a: Tile<
         if k == 0 || alpha == T::ZERO {
             scale(team, beta, c);
         } else if m > 0 && c.cols() > 0 {
-            by_team(team, &Gemm { k, alpha, a: strided(op_a, a), b: strided(op_b, b), beta, c });
+            let max = team.blocking().of::<T>();
+            by_team(team, &Gemm { k, alpha, a: strided(op_a, a), b: strided(op_b, b), beta, c, max });
         }
     }
 }
@@ -63,6 +58,8 @@ pub(super) struct Gemm<T> {
     pub b: Strided<T>,
     pub beta: T,
     pub c: Tile<T>,
+    /// Maximum sizes of the cache blocks.
+    pub max: MaxBlocks,
 }
 
 impl<T: Lanes> Gemm<T> {
@@ -77,7 +74,7 @@ impl<T: Lanes> Gemm<T> {
 
     /// Computes a product in which C has one column. If the column of B is not contiguous, it is copied first.
     unsafe fn one_column(self) {
-        let Gemm { k, alpha, a, b, beta, c } = self;
+        let Gemm { k, alpha, a, b, beta, c, .. } = self;
         let mut copy = Vec::new();
         // SAFETY: by the contract of tiles, the column of B has `k` elements that may be read, at distances of `b.rs`.
         let x = unsafe {
@@ -121,14 +118,14 @@ impl<T: Scalar> Gemm<T> {
     pub fn blocks<V: Simd<Elem = T>>(&self) -> Blocks {
         let (m, n) = self.c.shape();
         let mr = MV * V::LANES;
-        let kc = even(self.k, KC_BYTES / size_of::<T>(), 1);
-        let a_most = A_BYTES / size_of::<T>();
+        let kc = even(self.k, self.max.kc, 1);
+        let a_most = self.max.of_thread();
         let mc = if m * kc <= a_most { m.next_multiple_of(mr) } else { even(m, (a_most / kc).next_multiple_of(mr), mr) };
         // the micro-kernel needs contiguous columns of A; with many columns of B, packing A saves time in any case
         let pack_a = self.a.rs != 1 || n > 4 * V::NR;
         // a row-major B is packed for fewer rows of A than a column-major B, because each step along k reads another cache line
         let pack_b = m > if self.b.rs == 1 { PACK_B } else { 4 * mr };
-        Blocks { mc, kc, nc: even(n, NC, V::NR), pack_a, pack_b }
+        Blocks { mc, kc, nc: even(n, self.max.nc, V::NR), pack_a, pack_b }
     }
 }
 
@@ -179,7 +176,7 @@ impl<T: Scalar> Gemm<T> {
                             a = Strided { ptr: a_buffer, rs: kc, cs: MV * V::LANES };
                         }
                         let beta = if p == 0 { self.beta } else { T::ONE };
-                        let product = Gemm { k: kc, alpha: self.alpha, a, b, beta, c: self.c.sub(i, j, mc, nc) };
+                        let product = Gemm { k: kc, a, b, beta, c: self.c.sub(i, j, mc, nc), ..*self };
                         Macro { product, packed_b: s.pack_b }.run::<V>();
                     }
                 }

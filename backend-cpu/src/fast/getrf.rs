@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use lapidary_core::{Diag, Op, Side, Swaps, Uplo};
 
+use super::blocks::Blocking;
 use super::gemm::{Gemm, strided};
 use super::laswp::laswp;
 use super::lookahead::by_team;
@@ -20,7 +21,7 @@ use crate::tile::Tile;
 /// The [contract of tiles](crate::tile) holds.
 pub unsafe fn getrf<T: Lanes>(team: &Team, pivoting: bool, first_row: usize, a: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
     // SAFETY: the caller guarantees the contract of tiles.
-    unsafe { by_team(team, Op::NoTrans, &Job { pivoting, first_row, a, ipiv, info }) }
+    unsafe { by_team(team, Op::NoTrans, &Job { pivoting, first_row, a, ipiv, info, blocking: team.blocking() }) }
 }
 
 /// P·A = L·U for a row-major matrix A. `transpose` is the memory of A as a column-major tile, which is the transpose of A.
@@ -29,7 +30,7 @@ pub unsafe fn getrf<T: Lanes>(team: &Team, pivoting: bool, first_row: usize, a: 
 /// The [contract of tiles](crate::tile) holds.
 pub unsafe fn getrf_by_rows<T: Lanes>(team: &Team, pivoting: bool, transpose: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
     // SAFETY: the caller guarantees the contract of tiles.
-    unsafe { by_team(team, Op::Trans, &Job { pivoting, first_row: 0, a: transpose, ipiv, info }) }
+    unsafe { by_team(team, Op::Trans, &Job { pivoting, first_row: 0, a: transpose, ipiv, info, blocking: team.blocking() }) }
 }
 
 /// A matrix to factor, and the memory for its pivots and `info`.
@@ -41,6 +42,8 @@ pub(super) struct Job<T> {
     pub a: Tile<T>,
     pub ipiv: Tile<i32>,
     pub info: *mut i32,
+    /// Maximum sizes of the cache blocks of products.
+    pub blocking: Blocking,
 }
 
 // SAFETY: only unsafe functions access the memory at the addresses in a job, and their callers rule out data races.
@@ -123,7 +126,7 @@ pub(super) unsafe fn factor<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &Piv
         job.swap(0..left, Side::Left, own);
         let u = own.sub(0, 0, left, cols.len());
         let l11 = job.a.sub(0, 0, left, left);
-        trsm(&Team::alone(), Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit, T::ONE, l11, u);
+        trsm(&Team::of_one(job.blocking), Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit, T::ONE, l11, u);
         rank.wait_for_all(|| ());
         // A22 ← A22 − L21·U12
         let rows = rank.share(below, 8);
@@ -131,7 +134,7 @@ pub(super) unsafe fn factor<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &Piv
             let a = strided(Op::NoTrans, job.a.sub(left + rows.start, 0, rows.len(), left));
             let (b, c) =
                 (strided(Op::NoTrans, job.a.sub(0, left, left, right)), job.a.sub(left + rows.start, left, rows.len(), right));
-            Gemm { k: left, alpha: -T::ONE, a, b, beta: T::ONE, c }.on_this_thread();
+            Gemm { k: left, alpha: -T::ONE, a, b, beta: T::ONE, c, max: job.blocking.of::<T>() }.on_this_thread();
         }
         rank.wait_for_all(|| ());
         // P2·A22 = L22·U22;  L21 ← P2·L21

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapidary_core::{Diag, Op, Side, Uplo};
 
-use super::gemm::{A_BYTES, Gemm, MV, Macro, strided};
+use super::gemm::{Gemm, MV, Macro, strided};
 use super::getrf::{Job, Rank, factor};
 use super::micro::Strided;
 use super::pack::{Workspace, pack};
@@ -251,8 +251,8 @@ impl<T: Lanes> Part<'_, T> {
     /// Factors the panel at (`at`, `at`) if this member belongs to the group.
     unsafe fn factor(&self, at: usize, width: usize, group: usize) {
         if self.member.index < group {
-            let (a, Job { pivoting, first_row, ipiv, info, .. }) = (self.panel(at, width), *self.job);
-            let job = Job { pivoting, first_row: first_row + at, a, ipiv: ipiv.sub(at, 0, width, 1), info };
+            let (a, all) = (self.panel(at, width), self.job);
+            let job = Job { first_row: all.first_row + at, a, ipiv: all.ipiv.sub(at, 0, width, 1), ..*all };
             // SAFETY: only the members of the group access the panel while they factor it.
             unsafe { factor(Rank::among(self.member, group), &job, &self.shared.search) }
         }
@@ -283,7 +283,7 @@ impl<T: Lanes> Part<'_, T> {
             // SAFETY: no other member writes the strip or the packed block of this piece, and all members only read the panel.
             unsafe {
                 if piece < strips {
-                    let (j, alone) = (piece * cols, Team::alone());
+                    let (j, alone) = (piece * cols, Team::of_one(self.job.blocking));
                     let count = cols.min(n - right - j);
                     self.exchange(at..right, self.stored.sub(at, right + j, m - at, count));
                     // U12 ← L11⁻¹·A12, or U12ᵀ ← A12ᵀ·L11⁻ᵀ for a row-major matrix
@@ -353,7 +353,10 @@ impl<T: Lanes> Part<'_, T> {
         let [a, b] = if self.stored.is_by_rows() { [u, l] } else { [l, u] }.map(<*mut T>::cast_const);
         let (a, b) = (Strided { ptr: a, rs: k, cs: MV * V::LANES }, Strided { ptr: b, rs: V::NR, cs: 1 });
         // SAFETY: the caller guarantees the contract of tiles.
-        unsafe { Macro { product: Gemm { k, alpha: -T::ONE, a, b, beta: T::ONE, c }, packed_b: true }.run::<V>() }
+        unsafe {
+            let max = self.job.blocking.of::<T>();
+            Macro { product: Gemm { k, alpha: -T::ONE, a, b, beta: T::ONE, c, max }, packed_b: true }.run::<V>();
+        }
     }
 
     /// Number of rows and columns of a tile of an m × n update. The part of the micro-kernel's first operand that the tile uses
@@ -362,7 +365,7 @@ impl<T: Lanes> Part<'_, T> {
     fn tile<V: Simd<Elem = T>>(&self, m: usize, n: usize, k: usize) -> [usize; 2] {
         let mr = MV * V::LANES;
         let (m, n) = self.stored.op.shape((m, n));
-        let mut rows = (A_BYTES / size_of::<T>() / k / mr).max(1);
+        let mut rows = (self.job.blocking.of::<T>().of_thread() / k / mr).max(1);
         let mut cols = WIDTH[1];
         let wanted = TILES * self.member.count();
         while m.div_ceil(rows * mr) * n.div_ceil(cols) < wanted && (rows > 1 || cols > WIDTH[0]) {

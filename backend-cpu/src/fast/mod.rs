@@ -5,6 +5,7 @@
 //! packed blocks, a function panics without a message, and [`CpuDevice`](crate::CpuDevice) converts this panic into an error.
 
 mod batched;
+mod blocks;
 mod deep;
 mod gemm;
 mod gemv;
@@ -33,6 +34,7 @@ mod x86;
 
 pub(crate) use batched::{FLOPS_OF_TEAM, in_groups};
 pub use batched::{gemm_batched, getrf_batched, getrs_batched, zero_pivots};
+pub use blocks::{Blocking, Blocks};
 pub use gemm::gemm;
 pub use getrf::{getrf, getrf_by_rows};
 pub use laswp::laswp;

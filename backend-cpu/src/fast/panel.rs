@@ -87,7 +87,7 @@ pub(super) unsafe fn panel<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &Pivo
 /// # Safety
 /// The [contract of tiles](crate::tile) holds for the matrix, the pivots and `info` of `job`.
 unsafe fn exchange<T: Lanes>(job: &Job<T>, j: usize, candidates: impl Iterator<Item = usize>) -> T {
-    let Job { pivoting, first_row, a, ipiv, info } = *job;
+    let Job { pivoting, first_row, a, ipiv, info, .. } = *job;
     let (m, n) = a.shape();
     // SAFETY: the caller guarantees the contract of tiles.
     unsafe {

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapidary_core::Scalar;
 
+use super::blocks::Blocks as MaxBlocks;
 use super::deep::{by_ranges, ranges};
-use super::gemm::{A_BYTES, Gemm, KC_BYTES, MV, Macro, even};
+use super::gemm::{Gemm, MV, Macro, even};
 use super::micro::Strided;
 use super::pack::{Workspace, pack};
 use super::simd::{Kernel, Lanes, Simd};
@@ -25,11 +26,6 @@ const WORK_OF_MEMBER: f64 = 16e6;
 const SMALL: f64 = 4.0;
 /// Minimum number of rows and of columns that a member computes at a time in a small product: multiples of every micro-tile's size.
 const SMALL_TILE: [usize; 2] = [48, 32];
-/// Maximum number of columns of B that are packed at a time.
-const NC: usize = 2048;
-/// Size of a packed block of A that all members share, in bytes. The shared block is larger if [`A_BYTES`] times the number of
-/// members is larger. The packed block of A takes a part of the last-level cache.
-const SHARED_BYTES: usize = 8 << 20;
 /// Minimum number of tiles per member. With several tiles per member, a slow member claims fewer tiles than the other members.
 const TILES: usize = 8;
 /// Maximum number of panels of B for one tile of C. For each panel of B, a member reads the rows of A for the tile once from the
@@ -148,6 +144,7 @@ impl StageCounter {
 
 /// The product of one block of A and one block of B, added to a block of C.
 struct Step<T> {
+    max: MaxBlocks,
     a: Strided<T>,
     b: Strided<T>,
     c: Tile<T>,
@@ -194,9 +191,10 @@ impl<T: Scalar> Shared<'_, T> {
     /// equal in size.
     fn blocks<V: Simd<Elem = T>>(&self) -> Blocks {
         let (m, n) = self.gemm.c.shape();
-        let kc = even(self.gemm.k, KC_BYTES / size_of::<T>(), 1);
-        let most = SHARED_BYTES.max(self.members * A_BYTES) / size_of::<T>() / kc;
-        Blocks { mc: even(m, most, MV * V::LANES), nc: even(n, NC, V::NR), kc }
+        let max = self.gemm.max;
+        let kc = even(self.gemm.k, max.kc, 1);
+        let most = max.team_mc.max(self.members * max.mc) * max.kc / kc;
+        Blocks { mc: even(m, most, MV * V::LANES), nc: even(n, max.team_nc, V::NR), kc }
     }
 
     /// The steps of the product. Consecutive blocks of an operand use the two buffers of the operand alternately.
@@ -213,6 +211,7 @@ impl<T: Scalar> Shared<'_, T> {
                     let (tile, packed) = (self.tile::<V>(m, n, k), self.packed::<V>(m, n));
                     let of_b = if i == 0 { n.div_ceil(packed[1]) } else { 0 };
                     steps.push(Step {
+                        max: self.gemm.max,
                         a: a.at(i, p),
                         b: b.at(p, j),
                         c: c.sub(i, j, m, n),
@@ -242,7 +241,7 @@ impl<T: Scalar> Shared<'_, T> {
     fn tile<V: Simd<Elem = T>>(&self, m: usize, n: usize, k: usize) -> [usize; 2] {
         let mr = MV * V::LANES;
         let (all_rows, all_cols) = (m.div_ceil(mr), n.div_ceil(V::NR));
-        let mut rows = (A_BYTES / size_of::<T>() / k / mr).max(1).min(all_rows);
+        let mut rows = (self.gemm.max.of_thread() / k / mr).max(1).min(all_rows);
         let mut cols = TILE_PANELS.min(all_cols);
         let wanted = TILES * self.members;
         while all_rows.div_ceil(rows) * all_cols.div_ceil(cols) < wanted && rows * cols > 1 {
@@ -316,7 +315,7 @@ impl<T: Scalar> Step<T> {
             let b = Strided { ptr: self.b_buffer.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
             let c = self.c.sub(i, j, rows.min(m - i), cols.min(n - j));
             // SAFETY: the panels of A and B are packed, and no other member writes this tile of C.
-            unsafe { Macro { product: Gemm { k, alpha, a, b, beta: self.beta, c }, packed_b: true }.run::<V>() }
+            unsafe { Macro { product: Gemm { k, alpha, a, b, beta: self.beta, c, max: self.max }, packed_b: true }.run::<V>() }
             self.tiles.end();
         }
     }

@@ -2,6 +2,7 @@
 
 use lapidary_core::{Diag, Op, Scalar, Side, Swaps, Uplo};
 
+use super::blocks::{Blocking, Blocks};
 use super::simd::{Lanes, WIDEST};
 use crate::reference;
 use crate::team::Team;
@@ -82,9 +83,12 @@ fn triangle<T: Lanes>(n: usize, uplo: Uplo, diag: Diag, r: &mut Random) -> Matri
     })
 }
 
-/// Calls `f` with every vector type, for one thread and for a team whose members all take part in each job.
+/// Calls `f` with every vector type: for one thread, for a team whose members all take part in each job, and for a team whose cache blocks
+/// are so small that each product has many.
 fn each_way(f: impl Fn(&Team)) {
-    for team in [Team::alone(), Team::eager(3)] {
+    let small = Blocks { kc: 5, mc: 1, nc: 3, team_mc: 30, team_nc: 9 };
+    let small = Blocking { f32: small, f64: Blocks { kc: 7, ..small } };
+    for team in [Team::alone(), Team::eager(3), Team::eager(2).with_blocking(small)] {
         for bits in [512, 256, 0] {
             WIDEST.set(bits);
             f(&team);

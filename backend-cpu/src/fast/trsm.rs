@@ -93,7 +93,7 @@ unsafe fn solve<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T
         for strip in (0..strips.number()).map(|index| strips.get(index)) {
             let strip = right_hand_sides(f.side, b, sides.start + strip.start, strip.len());
             // SAFETY: the caller guarantees the contract of tiles for each part of B.
-            unsafe { recurse(&Team::alone(), f, alpha, a, strip) }
+            unsafe { recurse(&team.one_member(), f, alpha, a, strip) }
         }
     });
 }

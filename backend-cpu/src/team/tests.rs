@@ -17,7 +17,7 @@ fn members_work_at_the_same_time_and_threads_are_kept() {
         let members = members.min(4);
         assert_eq!(sum.into_inner(), members * (members + 1) / 2);
     }
-    assert_eq!(team.workers(0).list.len(), 3);
+    assert_eq!(team.threads.as_ref().unwrap().workers(0).list.len(), 3);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn threads_are_started_anew_in_another_process() {
     let team = Arc::new(Team::new(2));
     team.run(2, &|member| member.wait_for_all(|| ()));
     // simulates a fork: the process id differs, and no thread reads these mailboxes
-    let mut workers = team.workers.lock().unwrap();
+    let mut workers = team.threads.as_ref().unwrap().workers.lock().unwrap();
     workers.process += 1;
     workers.list.iter_mut().for_each(|worker| worker.mailbox = Arc::default());
     drop(workers);
@@ -169,7 +169,7 @@ fn threads_of_a_large_team_have_all_cores_of_the_caller() {
         // this pause is long enough for the threads to fall asleep
         thread::sleep(Duration::from_millis(20));
     }
-    for worker in &team.workers(0).list {
+    for worker in &team.threads.as_ref().unwrap().workers(0).list {
         assert!(worker.mailbox.placement.whole().is_none_or(|mask| mask == whole));
     }
 }
@@ -180,7 +180,7 @@ fn threads_of_a_large_team_have_all_cores_of_the_caller() {
 fn threads_are_known_before_their_first_job() {
     let in_time = (0..20).filter(|_| {
         let (team, start) = (Team::eager(4), Instant::now());
-        let workers = team.workers(3);
+        let workers = team.threads.as_ref().unwrap().workers(3);
         let is_in_time = start.elapsed() < SPIN_AT_BARRIER;
         assert!(!is_in_time || workers.list.iter().all(|worker| worker.mailbox.placement.is_known()));
         is_in_time

@@ -1,6 +1,6 @@
 //! Checks before a benchmark whether its matrices fit into memory.
 
-use lapidary::{Machine, Scalar};
+use lapidary::{DType, DeviceFacts, Machine, Scalar};
 
 use super::placement::Placement;
 use super::problem::{held, operand_shapes};
@@ -17,17 +17,22 @@ fn check<T: Scalar>(shape: &Shape, placement: Placement, machine: &Machine) -> R
     let is_resident = placement == Placement::Resident;
     let in_host_memory = machine.devices().all(|device| device.host_memory);
     memory::check_matrices::<T>(&what, &held(shape, is_resident && in_host_memory))?;
-    let bytes = operand_shapes(shape).map(|(rows, cols)| rows.saturating_mul(cols).saturating_mul(T::DTYPE.size()));
-    let total = bytes.into_iter().fold(0, usize::saturating_add);
-    let largest = bytes.into_iter().max().unwrap_or(0);
-    for device in machine.devices().filter(|device| is_resident && !device.host_memory) {
-        let shortfalls = [(total, device.memory, "device memory"), (largest, Some(device.limits.buffer), "one buffer")];
-        if let Some((bytes, Some(most), place)) = shortfalls.into_iter().find(|(bytes, most, _)| most.is_some_and(|m| *bytes > m)) {
+    machine.devices().filter(|_| is_resident).try_for_each(|device| check_device(&what, &operand_shapes(shape), T::DTYPE, device))
+}
+
+/// Fails if the matrices of `what` exceed the memory or the largest buffer of a device. The function never fails for a device that works
+/// in host memory.
+pub fn check_device(what: &str, shapes: &[(usize, usize)], dtype: DType, device: &DeviceFacts) -> Result<()> {
+    let bytes = || shapes.iter().map(|(rows, cols)| rows.saturating_mul(*cols).saturating_mul(dtype.size()));
+    let (total, largest) = (bytes().fold(0, usize::saturating_add), bytes().max().unwrap_or(0));
+    let shortfalls = [(total, device.memory, "device memory"), (largest, Some(device.limits.buffer), "one buffer")];
+    match shortfalls.into_iter().find(|(bytes, most, _)| !device.host_memory && most.is_some_and(|most| *bytes > most)) {
+        Some((bytes, Some(most), place)) => {
             let (name, bytes, most) = (&device.name, memory::size(bytes), memory::size(most));
-            return Err(Failure::usage(format!("{what} takes {bytes} of {place}, and {name} has {most}; choose a smaller size")));
+            Err(Failure::usage(format!("{what} takes {bytes} of {place}, and {name} has {most}; choose a smaller size")))
         }
+        Some(_) | None => Ok(()),
     }
-    Ok(())
 }
 
 /// Fails if the matrices of a call exceed the available memory in one of the placements.

@@ -3,6 +3,7 @@
 pub mod fit;
 pub mod heat_map;
 pub mod measure;
+pub mod on_device;
 pub mod peer;
 pub mod placement;
 pub mod plot;

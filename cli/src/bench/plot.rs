@@ -28,6 +28,9 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
+/// Estimated width of a character of the title, in pixels.
+const TITLE_CHARACTER: u32 = 11;
+
 const COLORS: [RGBColor; 5] =
     [RGBColor(0, 90, 160), RGBColor(200, 80, 0), RGBColor(60, 140, 60), RGBColor(140, 70, 160), RGBColor(120, 120, 120)];
 
@@ -60,7 +63,10 @@ fn draw(text: &mut String, style: &Style<'_>, curves: &[Curve]) -> Result<(), Bo
     let fastest = points().map(|(_, speed)| speed).fold(0.0, f64::max);
     let octaves = octaves(points().map(|(size, _)| size));
     let sizes = (octaves[0]..octaves[octaves.len() - 1]).log_scale().with_key_points(octaves);
-    let root = SVGBackend::with_string(text, (800, 500)).into_drawing_area();
+    // the picture is as wide as its title
+    let width =
+        u32::try_from(style.title.chars().count()).unwrap_or(u32::MAX).saturating_mul(TITLE_CHARACTER).saturating_add(24).max(800);
+    let root = SVGBackend::with_string(text, (width, 500)).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
         .caption(style.title, ("sans-serif", 20))
@@ -116,6 +122,15 @@ mod tests {
         assert_eq!(labels, [true; 3], "{text}");
         let plain = svg(&Style { marks_points: false, ..style }, &[curve("ours")]).unwrap();
         assert_eq!([&text, &plain].map(|text| text.matches("<circle").count()), [4, 0]);
+    }
+
+    #[test]
+    fn a_long_title_makes_the_picture_wider() {
+        let width = |title: &str| -> u32 {
+            let text = svg(&Style { title, x: "n", y: "GFLOP/s", marks_points: true }, &[]).unwrap();
+            text.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        assert_eq!((width("gemm f64"), width(&"x".repeat(100))), (800, 1124));
     }
 
     #[test]

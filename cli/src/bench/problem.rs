@@ -1,8 +1,9 @@
 //! The operands of one timed call, and functions that run the call and check its result.
 
 use lapidary::core::Routine;
-use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Scalar, Trsm};
+use lapidary::{Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Scalar, Trsm, TrsmMode};
 
+use super::on_device::OnDevice;
 use super::peer::{Peer, guard_exit};
 use super::placement::Placement;
 use crate::dense::Dense;
@@ -60,21 +61,21 @@ pub struct Operands<T> {
 
 /// The operands of a call in device memory.
 struct Resident<T: Scalar> {
-    a: DeviceMatrix<T>,
-    b: DeviceMatrix<T>,
-    c: DeviceMatrix<T>,
+    a: OnDevice<T>,
+    b: OnDevice<T>,
+    c: OnDevice<T>,
 }
 
 impl<T: Scalar> Resident<T> {
-    fn new(machine: &Machine, from: &Operands<T>) -> Result<Self> {
-        let upload = |matrix: &Dense<T>| machine.upload(matrix.view());
+    fn new(machine: &Machine, from: &Operands<T>, is_padded: bool) -> Result<Self> {
+        let upload = |matrix| OnDevice::new(machine, matrix, is_padded);
         Ok(Resident { a: upload(&from.a)?, b: upload(&from.b)?, c: upload(&from.c)? })
     }
 
     fn download(&self, to: &mut Operands<T>) -> Result<()> {
-        self.a.download(to.a.view_mut())?;
-        self.b.download(to.b.view_mut())?;
-        Ok(self.c.download(to.c.view_mut())?)
+        self.a.download(&mut to.a)?;
+        self.b.download(&mut to.b)?;
+        self.c.download(&mut to.c)
     }
 }
 
@@ -90,6 +91,10 @@ pub struct Problem<'m, T: Scalar> {
     work: Operands<T>,
     /// The operands in device memory, if the call uses resident matrices.
     resident: Option<Resident<T>>,
+    /// Whether the matrices in device memory have odd leading dimensions.
+    is_padded: bool,
+    /// How a triangular solve handles the diagonal blocks.
+    mode: TrsmMode,
 }
 
 impl<'m, T: Scalar> Problem<'m, T> {
@@ -107,9 +112,20 @@ impl<'m, T: Scalar> Problem<'m, T> {
         prepare(&shape, &inputs, &mut work);
         let resident = match placement {
             Placement::Host => None,
-            Placement::Resident => Some(Resident::new(machine, &work)?),
+            Placement::Resident => Some(Resident::new(machine, &work, false)?),
         };
-        Ok(Problem { shape, machine, work, inputs, factored, resident })
+        Ok(Problem { shape, machine, work, inputs, factored, resident, is_padded: false, mode: TrsmMode::default() })
+    }
+
+    /// Gives the matrices in device memory odd leading dimensions from the next [`reset`](Self::reset) on. The elements between the
+    /// columns are NaN.
+    pub fn padded(self, is_padded: bool) -> Self {
+        Problem { is_padded, ..self }
+    }
+
+    /// Sets how a triangular solve handles the diagonal blocks.
+    pub fn with_mode(self, mode: TrsmMode) -> Self {
+        Problem { mode, ..self }
     }
 
     /// The routine and the sizes of the call.
@@ -126,7 +142,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
     pub fn reset(&mut self) -> Result<()> {
         prepare(&self.shape, &self.inputs, &mut self.work);
         if self.resident.take().is_some() {
-            self.resident = Some(Resident::new(self.machine, &self.work)?);
+            self.resident = Some(Resident::new(self.machine, &self.work, self.is_padded)?);
         }
         Ok(())
     }
@@ -141,7 +157,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         };
         match self.shape.routine {
             Routine::Gemm => machine.gemm(Gemm::new(a.as_ref(), b.as_ref(), c).op_a(op).op_b(self.shape.op_b))?,
-            Routine::Trsm => machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag))?,
+            Routine::Trsm => machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag).mode(self.mode))?,
             Routine::Getrf => not_singular(machine.getrf_into(Getrf::new(a, ipiv))?.get())?,
             Routine::Getrs => machine.getrs(Getrs::new(a.as_ref(), ipiv, b))?,
             Routine::Gesv => ipiv.copy_from_slice(machine.gesv(a, b)?.ipiv()),
@@ -151,12 +167,33 @@ impl<'m, T: Scalar> Problem<'m, T> {
         Ok(())
     }
 
-    /// Computes a product on resident matrices `times` times, and waits once.
+    /// Computes a product on resident matrices `times` times, and waits once. A device that works in host memory computes one product
+    /// after the other.
     pub fn repeat(&mut self, times: usize) -> Result<()> {
+        if self.machine.devices().all(|device| device.host_memory) {
+            return (0..times).try_for_each(|_| self.ours());
+        }
         let (op_a, op_b) = (self.shape.a.op, self.shape.op_b);
         let on = self.resident.as_mut().ok_or_else(|| Failure::check("the matrices are not in device memory"))?;
         let product = Gemm::new(on.a.view(), on.b.view(), on.c.view_mut()).op_a(op_a).op_b(op_b);
         Ok(self.machine.repeat_gemm(product, times)?)
+    }
+
+    /// Computes C ← α·op(A)·op(B) + β·C on resident matrices, with α ≠ 1 and β ≠ 0, and checks the result. Returns `None` if the routine
+    /// is no product.
+    pub fn check_scaled(&mut self) -> Result<Option<Check>> {
+        let (op_a, op_b) = (self.shape.a.op, self.shape.op_b);
+        let Some(on) = self.resident.as_mut().filter(|_| self.shape.routine == Routine::Gemm) else { return Ok(None) };
+        let [alpha, beta] = [-1.5, 0.75];
+        let mut rng = fastrand::Rng::with_seed(self.work.c.data().len() as u64);
+        let before = Dense::random(self.work.c.rows(), self.work.c.cols(), &mut rng)?;
+        on.c = OnDevice::new(self.machine, &before, self.is_padded)?;
+        let product = Gemm::new(on.a.view(), on.b.view(), on.c.view_mut()).op_a(op_a).op_b(op_b);
+        self.machine.gemm(product.alpha(T::from_f64(alpha)).beta(T::from_f64(beta)))?;
+        on.c.download(&mut self.work.c)?;
+        let (a, b) = ((op_a, &self.inputs.a), (op_b, &self.inputs.b));
+        let ratio = residual::scaled_product(alpha, a, b, Some((beta, &before)), &self.work.c);
+        Ok(Some(Check { what: "checksum over bound 1 for α = −1.5 and β = 0.75", ratio, threshold: RATIO_THRESHOLD }))
     }
 
     /// Checks the result of the last call of Lapidary.

@@ -31,8 +31,8 @@ pub struct Timing<'a, T: Scalar> {
 }
 
 impl<T: Scalar> Timing<'_, T> {
-    /// Times all calls. The function prints the lines `heading`, then the table.
-    pub fn run(&self, heading: &[String]) -> Result<Vec<Measured>> {
+    /// Times all calls. The function prints the lines `heading`, then the table. Calls `keep` with all results so far after each shape.
+    pub fn run(&self, heading: &[String], mut keep: impl FnMut(&[Measured]) -> Result<()>) -> Result<Vec<Measured>> {
         // Each call takes one untimed round and `reps` timed rounds.
         let rounds = self.shapes.len().saturating_mul(self.placements.len()).saturating_mul(self.reps.saturating_add(1));
         let progress = Progress::new(rounds);
@@ -44,6 +44,7 @@ impl<T: Scalar> Timing<'_, T> {
             for &placement in self.placements {
                 results.push(self.time(shape, placement, &progress)?);
             }
+            keep(&results)?;
             let slowest = results[first..].iter().map(Measured::slowest).fold(0.0, f64::max);
             if let Some(max) = self.max_seconds.filter(|max| slowest > *max && at + 1 < self.shapes.len()) {
                 let [slowest, max] = [slowest, max].map(seconds);
@@ -88,9 +89,18 @@ mod tests {
             let placements = &[Placement::Host, Placement::Resident];
             let timing =
                 Timing::<f64> { machine: &machine, shapes: &shapes, placements, max_seconds, reps: 1, seed: 1, peer: None };
-            timing.run(&[]).unwrap().iter().map(|measured| (measured.shape.n, measured.placement)).collect()
+            timing.run(&[], |_| Ok(())).unwrap().iter().map(|measured| (measured.shape.n, measured.placement)).collect()
         };
         assert_eq!(sizes(Some(0.0)), [(3, Placement::Host), (3, Placement::Resident)]);
         assert_eq!([sizes(None).len(), sizes(Some(1e9)).len()], [6, 6]);
+        let (mut kept, placements) = (Vec::new(), &[Placement::Host]);
+        let timing =
+            Timing::<f64> { machine: &machine, shapes: &shapes, placements, max_seconds: None, reps: 1, seed: 1, peer: None };
+        let keep = |results: &[Measured]| {
+            kept.push(results.len());
+            Ok(())
+        };
+        timing.run(&[], keep).unwrap();
+        assert_eq!(kept, [1, 2, 3], "the results are kept after each size");
     }
 }

@@ -1,6 +1,6 @@
 //! What a search varies: the parameters of one kernel of the database, for one call.
 
-use lapidary::kernels::database::Kernel;
+use lapidary::kernels::database::{CPU_BLOCKS, Kernel};
 use lapidary::kernels::space::axes_for;
 use lapidary::kernels::{Dialect, check};
 use lapidary::{DType, DeviceFacts};
@@ -13,8 +13,20 @@ use crate::failure::{Failure, Result};
 pub struct Device {
     /// Facts of the device.
     pub facts: DeviceFacts,
-    /// Language of its kernels.
-    pub dialect: Dialect,
+    /// Language of its kernels. `None` for the CPU backend, which has no generated kernels.
+    pub language: Option<Dialect>,
+}
+
+impl Device {
+    /// The language by which entries of the database are selected. Entries for the CPU backend are restricted to no language.
+    pub fn dialect(&self) -> Dialect {
+        self.language.unwrap_or(Dialect::OpenClC)
+    }
+
+    /// The language of the kernels as a word.
+    pub fn language_name(&self) -> String {
+        self.language.map_or_else(|| "cpu".to_owned(), |language| language.to_string())
+    }
 }
 
 /// A search for the parameters of one kernel that are the fastest for one call.
@@ -40,7 +52,7 @@ impl Goal {
             axes.into_iter().map(|axis| Axis { name: axis.name.to_owned(), values: axis.values, structural: axis.is_structural });
         let space = Space::new(axes.collect(), |values| {
             let values: Vec<(&str, usize)> = names.iter().copied().zip(values.iter().copied()).collect();
-            check(Kernel::new(kernel, &values)?, call.dtype(), &device.facts, device.dialect)
+            check(Kernel::new(kernel, &values)?, call.dtype(), &device.facts, device.dialect())
         });
         Ok(Goal { call, kernel, space })
     }
@@ -74,7 +86,7 @@ impl Goal {
         let identity = &device.facts.identity;
         Header {
             family: format!("{} {}", self.kernel, lapidary::kernels::GENERATOR),
-            device: format!("{}, {}, {}", identity.model, identity.driver, device.dialect),
+            device: format!("{}, {}, {}", identity.model, identity.driver, device.language_name()),
             axes: self.space.axes().iter().map(|axis| axis.name.clone()).collect(),
         }
     }
@@ -101,6 +113,8 @@ pub fn alone(kernel: Kernel, dtype: DType) -> String {
     let stopped: &[&str] = match kernel.family() {
         "columns" => &["strips", "columns"],
         "panel" => &["strips", "columns", "panel"],
+        // the CPU backend uses the first blocks that a text names
+        CPU_BLOCKS => &[],
         family => &[family],
     };
     let stops: String = stopped.iter().map(|family| format!("\nstop {family} {dtype}")).collect();
@@ -116,17 +130,17 @@ mod tests {
 
     fn device() -> Device {
         let limits = Limits { work_group: 256, local_memory: 16 << 10, ..Limits::default() };
-        Device { facts: DeviceFacts { limits, vector_bits: 256, ..DeviceFacts::new("opencl:0") }, dialect: Dialect::OpenClC }
+        Device { facts: DeviceFacts { limits, vector_bits: 256, ..DeviceFacts::new("opencl:0") }, language: Some(Dialect::OpenClC) }
     }
 
     fn goal(kernel: &'static str, is_f64: bool) -> Goal {
-        let call = Call { routine: "gemm".to_owned(), is_f64, sizes: [64; 3], transposed: [false; 2], seed: 1 };
+        let call = Call { task: "gemm".to_owned(), is_f64, sizes: [64; 3], transposed: [false; 2], is_padded: false, seed: 1 };
         Goal::new(call, kernel, &device()).unwrap()
     }
 
     #[test]
     fn each_point_is_a_kernel_that_the_device_can_run_in_its_type() {
-        let Device { facts, dialect } = device();
+        let (facts, dialect) = (device().facts, device().dialect());
         for (kernel, is_f64) in [("gemm_tile", false), ("gemm_vector", false), ("gemm_panel", false), ("gemm_panel", true)] {
             let goal = goal(kernel, is_f64);
             assert!(!goal.space.is_empty() && goal.space.len() < goal.space.total(), "{kernel}");
@@ -168,7 +182,7 @@ mod tests {
         other.facts.identity.driver = "2".to_owned();
         assert_ne!(goal.header(&device()), goal.header(&other));
         let mut wgsl = device();
-        wgsl.dialect = Dialect::Wgsl;
+        wgsl.language = Some(Dialect::Wgsl);
         assert_ne!(goal.header(&device()), goal.header(&wgsl));
         assert_eq!(goal.header(&device()).axes.len(), 7);
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lapidary::kernels::space::Task;
 use lapidary_tune::{Journal, Outcome, Timing};
 
 use super::message::{Call, Job, Message};
@@ -97,19 +98,28 @@ impl Meter {
         }
     }
 
-    /// Checks that a candidate computes products of odd sizes with every transposition.
+    /// Checks that a candidate computes right results for odd sizes and odd leading dimensions, with every transposition of the operands.
     ///
     /// # Errors
     /// As for [`Meter::run`].
     pub fn check_edges(&mut self, call: &Call, entries: &str) -> Result<Result<(), String>> {
         let odd = call.sizes.map(|size| (size / 2) | 1);
-        for transposed in [[false, false], [true, false], [false, true], [true, true]] {
-            let call = Call { sizes: odd, transposed, ..call.clone() };
+        for &transposed in transpositions(call.task()?) {
+            let call = Call { sizes: odd, transposed, is_padded: true, ..call.clone() };
             if let Err(reason) = self.run(&Job { call: call.clone(), entries: entries.to_owned(), runs: 0 })? {
                 return Ok(Err(format!("{}: {reason}", call.words()?)));
             }
         }
         Ok(Ok(()))
+    }
+}
+
+/// The transpositions of the operands of a task: of A and of B.
+fn transpositions(task: Task) -> &'static [[bool; 2]] {
+    match task {
+        Task::Gemm | Task::GemmBatched => &[[false, false], [true, false], [false, true], [true, true]],
+        Task::Trsm | Task::Trtri => &[[false, false], [true, false]],
+        Task::Getrf | Task::GetrfBatched | Task::Laswp | Task::Scale => &[[false, false]],
     }
 }
 

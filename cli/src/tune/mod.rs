@@ -11,3 +11,4 @@ pub mod results;
 pub mod search;
 pub mod sizes;
 pub mod worker;
+pub mod workload;

@@ -10,7 +10,7 @@ use super::message::Call;
 pub fn sizes_of(kernel: Kernel, call: &Call) -> ProductSizes {
     match kernel {
         Kernel::Product(_) => ProductSizes::like_narrow(call.sizes).unwrap_or_default(),
-        Kernel::Group(..) | Kernel::Stop(_) => ProductSizes::default(),
+        Kernel::Group(..) | Kernel::Cpu(_) | Kernel::Stop(_) => ProductSizes::default(),
     }
 }
 
@@ -40,12 +40,12 @@ mod tests {
         let limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
         let mut facts = DeviceFacts { limits, ..DeviceFacts::new("opencl:0") };
         facts.identity.model = "Model 5".to_owned();
-        Device { facts, dialect: Dialect::OpenClC }
+        Device { facts, language: Some(Dialect::OpenClC) }
     }
 
     /// Saves a kernel that divides the terms into `split` parts as the fastest one for a product, and returns the text of the file.
     fn saved(folder: &Path, sizes: [usize; 3], split: usize) -> String {
-        let call = Call { routine: "gemm".to_owned(), is_f64: true, sizes, transposed: [false; 2], seed: 1 };
+        let call = Call { task: "gemm".to_owned(), is_f64: true, sizes, transposed: [false; 2], is_padded: false, seed: 1 };
         let kernel = Kernel::Product(Product::Block(BlockParams { split, ..BlockParams::PLAIN }));
         let [m, n, k] = sizes;
         let measurement = format!("m={m} n={n} k={k}");
@@ -63,8 +63,13 @@ mod tests {
         let lines = text.lines().filter_map(|line| line.strip_prefix("gemm_block f64 opencl "));
         let conditions: Vec<&str> = lines.map(|line| line.split("mwg=").next().unwrap().trim()).collect();
         // a tile has 8 × 4 elements: the means are 8000 elements and 16 parts, and 65,536 elements and 2 parts
-        let narrow = ["side<=2 wide", "groups>=4000 side<=16 tall", "side<=16 tall", "side<=128 terms>=8192"];
-        assert_eq!(conditions, [&narrow[..], &["groups>=4096", "groups>=128"]].concat(), "{text}");
+        let narrow = [
+            "groups<=32000 side<=2 wide",
+            "groups>=4000 groups<=128000 side<=16 tall",
+            "groups<=16128 side<=16 tall",
+            "groups<=65536 side<=128 terms>=8192",
+        ];
+        assert_eq!(conditions, [&narrow[..], &["groups>=4096 groups<=262144", "groups>=128 groups<=8192"]].concat(), "{text}");
 
         let mut database = Database::default();
         assert_eq!(database.add("file", &text), Vec::<String>::new());

@@ -7,6 +7,7 @@ use lapidary_tune::{Known, Recording, Row};
 
 use super::goal::{Device, Goal};
 use crate::bench::heat_map::heat_map;
+use crate::bench::plot::{Curve, Style, svg};
 use crate::failure::Result;
 use crate::io::atomic;
 
@@ -41,9 +42,8 @@ pub fn draw(path: &Path, goal: &Goal, known: &[Known], flops: f64) -> Result<()>
         }
     }
     tried.sort_by_key(|(axis, values)| (std::cmp::Reverse(values.len()), *axis));
-    tried.truncate(2);
-    // a kernel with a single parameter has a diagonal of cells
-    let (x, y) = (&tried[0], tried.get(1).unwrap_or(&tried[0]));
+    let title = format!("{} for {}", goal.kernel, goal.call.words()?);
+    let [x, y, ..] = &tried[..] else { return draw_line(path, &title, goal, known, flops) };
     let labels = |(_, values): &(usize, BTreeSet<usize>)| values.iter().map(ToString::to_string).collect::<Vec<String>>();
     let fastest = |x_value: usize, y_value: usize| {
         let at = |outcome: &&Known| outcome.values[x.0] == x_value && outcome.values[y.0] == y_value;
@@ -52,9 +52,21 @@ pub fn draw(path: &Path, goal: &Goal, known: &[Known], flops: f64) -> Result<()>
     };
     let row = |&y_value: &usize| x.1.iter().map(|&x_value| fastest(x_value, y_value)).collect();
     let cells: Vec<Vec<Option<f64>>> = y.1.iter().map(row).collect();
-    let title = format!("{} for {}", goal.kernel, goal.call.words()?);
     let text = heat_map(&title, (&axes[x.0].name, &labels(x)), (&axes[y.0].name, &labels(y)), &cells)?;
     atomic::write_text(path, &text)
+}
+
+/// Draws the speeds of a search with a single axis as a curve.
+fn draw_line(path: &Path, title: &str, goal: &Goal, known: &[Known], flops: f64) -> Result<()> {
+    let mut points: Vec<(f64, f64)> = known
+        .iter()
+        .filter_map(|outcome| Some((*outcome.values.first()? as f64, flops / outcome.result.as_ref().ok()?.seconds / 1e9)))
+        .collect();
+    // of several measurements of a value, the fastest one counts
+    points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    points.dedup_by_key(|(value, _)| *value);
+    let style = Style { title, x: goal.space.axes().first().map_or("", |axis| &axis.name), y: "GFLOP/s", marks_points: true };
+    atomic::write_text(path, &svg(&style, &[Curve { name: goal.kernel.to_owned(), points }])?)
 }
 
 #[cfg(test)]
@@ -62,7 +74,9 @@ mod tests {
     use lapidary::DeviceFacts;
     use lapidary::kernels::Dialect;
 
-    use super::{Device, Goal, record};
+    use lapidary_tune::{Known, Timing};
+
+    use super::{Device, Goal, draw, record};
     use crate::tune::message::Call;
 
     #[test]
@@ -70,12 +84,32 @@ mod tests {
         let mut facts = DeviceFacts::new("test:0");
         facts.identity.model = "Model 1".to_owned();
         facts.identity.driver = "driver 2".to_owned();
-        let device = Device { facts, dialect: Dialect::Wgsl };
-        let call = Call { routine: "gemm".to_owned(), is_f64: false, sizes: [8, 16, 32], transposed: [false; 2], seed: 1 };
+        let device = Device { facts, language: Some(Dialect::Wgsl) };
+        let call =
+            Call { task: "gemm".to_owned(), is_f64: false, sizes: [8, 16, 32], transposed: [false; 2], is_padded: false, seed: 1 };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.tsv");
         record(&path, &Goal::new(call, "gemm_tile", &device).unwrap(), &device, &[]).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().next(), Some("# gemm_tile for gemm f32 m=8 n=16 k=32, Model 1, driver 2, wgsl"));
+    }
+
+    #[test]
+    fn a_single_parameter_is_drawn_as_a_curve() {
+        let device = Device { facts: DeviceFacts::new("test:0"), language: Some(Dialect::Wgsl) };
+        let call =
+            Call { task: "trsm".to_owned(), is_f64: false, sizes: [64; 3], transposed: [false; 2], is_padded: false, seed: 1 };
+        let goal = Goal::new(call, "triangle", &device).unwrap();
+        let known =
+            |items: usize, seconds| Known { values: vec![items], result: Ok(Timing { setup_seconds: 0.0, runs: 1, seconds }) };
+        let failed = Known { values: vec![8], result: Err("it failed".to_owned()) };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.svg");
+        draw(&path, &goal, &[known(4, 2e-6), known(1, 1e-6), failed, known(4, 1e-6), known(2, 3e-6)], 1e3).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let has = |word: &str| text.lines().any(|line| line.trim() == word);
+        assert!(has("triangle for trsm f32 m=64 n=64") && has("items") && has("GFLOP/s"), "{text}");
+        // three values were measured, one of them twice
+        assert_eq!(text.matches("<circle").count(), 3, "{text}");
     }
 }

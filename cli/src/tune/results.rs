@@ -39,8 +39,9 @@ pub fn save(folder: &Path, device: &Device, winner: &Winner) -> Result<PathBuf> 
     entries.push(Entry {
         scope: scope.clone(),
         dtype: Some(winner.call.dtype()),
-        dialect: Some(device.dialect),
+        dialect: device.language,
         least: Least::default(),
+        max_groups: usize::MAX,
         speed: None,
         sizes: order::sizes_of(winner.kernel, &winner.call),
         kernel: winner.kernel,
@@ -73,7 +74,7 @@ fn path(folder: &Path, device: &Device, family: &str) -> PathBuf {
 
 /// A name for files about a device and a family of kernels.
 pub fn slug(device: &Device, family: &str) -> String {
-    let name = format!("{family}-{}-{}", device.dialect, device.facts.identity.model);
+    let name = format!("{family}-{}-{}", device.language_name(), device.facts.identity.model);
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     let mut slug: String = name.chars().map(plain).collect();
     slug.truncate(100);
@@ -93,9 +94,9 @@ fn existing(path: &Path, device: &Device) -> Result<(String, Vec<Entry>)> {
         return Err(Failure::usage(format!("{problem}; mend or remove the line")));
     }
     let scope = Scope::Device(device.facts.identity.model.clone());
-    let of_device = |entry: &&Entry| entry.scope == scope && entry.dtype.is_some() && entry.dialect == Some(device.dialect);
+    let of_device = |entry: &&Entry| entry.scope == scope && entry.dtype.is_some() && entry.dialect == device.language;
     let (mut numbers, mut entries) = (HashSet::new(), Vec::new());
-    for entry in database.entries(&device.facts, device.dialect).filter(of_device).filter(|entry| sizes(entry).is_some()) {
+    for entry in database.entries(&device.facts, device.dialect()).filter(of_device).filter(|entry| sizes(entry).is_some()) {
         // the origin is the path, the number of the line, and the comment
         let origin = entry.origin.strip_prefix(&format!("{}:", path.display())).unwrap_or_default();
         let (number, comment) = origin.split_once(": ").unwrap_or_default();
@@ -121,12 +122,27 @@ fn sizes(entry: &Entry) -> Option<[usize; 3]> {
     Some([value("m=")?, value("n=")?, value("k=")?])
 }
 
+/// An entry applies to products with at most this many times its measured work-groups: to squares of four times the order.
+const LARGER: usize = 16;
+/// Largest number in an entry of the database.
+const LARGEST: usize = 1 << 20;
+
 /// Sorts entries that apply to the same sizes from large to small products. An entry applies from the size on that lies, as a geometric mean,
 /// between its own measured size and the next smaller one. The last entry for products of any shape applies from a quarter of its measured
-/// work-groups on. The shipped entries serve smaller and narrower products.
+/// work-groups on. Each entry applies to at most [`LARGER`] times its measured work-groups. The shipped entries serve products that
+/// are smaller, narrower or far larger.
 fn restrict(entries: &mut [&mut Entry]) {
     let elements = |entry: &Entry| sizes(entry).map_or(0.0, |[m, n, _]| m as f64 * n as f64);
     entries.sort_by(|a, b| elements(b).total_cmp(&elements(a)));
+    for entry in entries.iter_mut() {
+        entry.max_groups = match (entry.kernel, sizes(entry)) {
+            (Kernel::Product(product), Some(sizes)) => {
+                let most = product.groups(sizes).saturating_mul(LARGER);
+                if most <= LARGEST { most } else { usize::MAX }
+            }
+            _ => usize::MAX,
+        };
+    }
     let measured: Vec<f64> = entries.iter().map(|entry| elements(entry)).collect();
     for (entry, pair) in entries.iter_mut().zip(measured.windows(2)) {
         if let (Kernel::Product(product), true) = (entry.kernel, pair[1] > 0.0) {
@@ -157,12 +173,12 @@ mod tests {
         let mut facts = DeviceFacts::new("opencl:0");
         facts.identity.model = "Model 5, 2 GHz".to_owned();
         facts.limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
-        Device { facts, dialect: Dialect::OpenClC }
+        Device { facts, language: Some(Dialect::OpenClC) }
     }
 
     /// Saves a square tile of `tile` rows as the fastest kernel for products of order `n`, and returns the text of the file.
     fn saved(folder: &Path, is_f64: bool, n: usize, tile: usize) -> String {
-        let call = Call { routine: "gemm".to_owned(), is_f64, sizes: [n; 3], transposed: [false; 2], seed: 1 };
+        let call = Call { task: "gemm".to_owned(), is_f64, sizes: [n; 3], transposed: [false; 2], is_padded: false, seed: 1 };
         let values = [("mwg", tile), ("nwg", tile), ("kwg", 8), ("mr", 4), ("nr", 4), ("vwm", 1), ("stages", 2)];
         let kernel = Kernel::new("gemm_tile", &values).unwrap();
         let measurement = format!("gflops=1.0 m={n} n={n} k={n} driver=a: b");
@@ -178,16 +194,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [_, _, text] = [(256, 16), (4096, 64), (1024, 32)].map(|(n, tile)| saved(folder.path(), false, n, tile));
         let tiles = "kwg=8 mr=4 nr=4 vwm=1 stages=2  # gflops=1.0 m=";
-        assert!(text.contains(&format!("gemm_tile f32 opencl groups>=1024 mwg=64 nwg=64 {tiles}4096 n=4096 k=4096 driver=a: b\n")));
-        assert!(text.contains(&format!("gemm_tile f32 opencl groups>=256 mwg=32 nwg=32 {tiles}1024 ")), "{text}");
-        assert!(text.contains(&format!("gemm_tile f32 opencl groups>=64 mwg=16 nwg=16 {tiles}256 ")), "{text}");
+        assert!(text.contains(&format!(
+            "gemm_tile f32 opencl groups>=1024 groups<=65536 mwg=64 nwg=64 {tiles}4096 n=4096 k=4096 driver=a: b\n"
+        )));
+        assert!(text.contains(&format!("gemm_tile f32 opencl groups>=256 groups<=16384 mwg=32 nwg=32 {tiles}1024 ")), "{text}");
+        assert!(text.contains(&format!("gemm_tile f32 opencl groups>=64 groups<=4096 mwg=16 nwg=16 {tiles}256 ")), "{text}");
         let mut database = Database::default();
         assert_eq!(database.add("file", &text), Vec::<String>::new());
-        let Device { facts, dialect } = device();
+        let (facts, dialect) = (device().facts, device().dialect());
         let tuning = Tuning::lookup(&database, &facts, dialect);
-        for (n, tile) in
-            [(8192, Some(64)), (2048, Some(64)), (1984, Some(32)), (512, Some(32)), (480, Some(16)), (128, Some(16)), (112, None)]
-        {
+        for (n, tile) in [
+            (16_385, None),
+            (16_384, Some(64)),
+            (8192, Some(64)),
+            (2048, Some(64)),
+            (1984, Some(32)),
+            (512, Some(32)),
+            (480, Some(16)),
+            (128, Some(16)),
+            (112, None),
+        ] {
             let used = tuning.products(DType::F32, [n; 3]).next().map(|product| product.tile()[0]);
             assert_eq!(used, tile, "{n}");
         }
@@ -216,7 +242,7 @@ mod tests {
         saved(folder.path(), false, 512, 16);
         let text = saved(folder.path(), false, 512, 64);
         let (kept, measured) =
-            text.split_at(text.find("[device Model 5, 2 GHz]\ngemm_tile f32 opencl groups>=16 mwg=64").expect(&text));
+            text.split_at(text.find("[device Model 5, 2 GHz]\ngemm_tile f32 opencl groups>=16 groups<=1024 mwg=64").expect(&text));
         assert_eq!(kept, format!("{HEADING}\n\n{of_user}"));
         assert_eq!(entries(measured).len(), 1, "{text}");
     }
@@ -229,7 +255,8 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         let reason = readable(folder.path(), &device(), "gemm").unwrap_err().to_string();
         assert!(reason.starts_with(&format!("{}:4: ", path.display())) && reason.contains("mwg=x"), "{reason}");
-        let call = Call { routine: "gemm".to_owned(), is_f64: false, sizes: [8; 3], transposed: [false; 2], seed: 1 };
+        let call =
+            Call { task: "gemm".to_owned(), is_f64: false, sizes: [8; 3], transposed: [false; 2], is_padded: false, seed: 1 };
         let winner = Winner { call, kernel: Kernel::Stop(None), measurement: String::new() };
         assert!(save(folder.path(), &device(), &winner).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);

@@ -1,11 +1,13 @@
 //! Searches for the fastest kernels of a call, and compares the best of them with the kernel in use.
 
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use lapidary::kernels::database::Kernel;
-use lapidary_tune::{Journal, Known, Method, Progress as State, Search, run};
+use lapidary_tune::{Header, Journal, Known, Method, Outcome, Progress as State, Search, run};
 
 use super::goal::{Device, Goal, alone};
 use super::message::Job;
@@ -77,10 +79,24 @@ impl Plan<'_> {
         Ok(estimates.into_iter().take(FINALISTS).map(|best| candidate(best.point, best.seconds)).collect())
     }
 
+    /// Opens the journal of a search again, and returns the outcomes of its candidates. Returns no outcomes if there is no journal, or if its
+    /// outcomes belong to another driver or to another version of the kernels.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn outcomes(&self, goal: &Goal, device: &Device) -> Result<Vec<Known>> {
+        let path = self.journals.join(journal_name(goal, self.is_paranoid));
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let opened = Journal::open(&path, &self.header(goal, device)).map_err(|error| Failure::file(&path, error))?;
+        Ok(opened.1)
+    }
+
     fn journal(&self, goal: &Goal, device: &Device, progress: &Progress) -> Result<(Journal, Vec<Known>)> {
-        let path = self.journals.join(journal_name(goal));
+        let path = self.journals.join(journal_name(goal, self.is_paranoid));
         std::fs::create_dir_all(&self.journals).map_err(|error| Failure::write(&self.journals, error))?;
-        let (journal, known) = Journal::open(&path, &goal.header(device)).map_err(|error| Failure::file(&path, error))?;
+        let (journal, known) = Journal::open(&path, &self.header(goal, device)).map_err(|error| Failure::file(&path, error))?;
         if let Some(old) = journal.set_aside() {
             progress.note(&format!("note: the journal of another driver or version is now {}", old.display()));
         }
@@ -92,24 +108,49 @@ impl Plan<'_> {
         Ok((journal, known))
     }
 
+    /// Returns the identity of a search. A journal of candidates whose edges were not checked is of no use with `--paranoid`.
+    fn header(&self, goal: &Goal, device: &Device) -> Header {
+        let header = goal.header(device);
+        if self.is_paranoid { Header { family: format!("{} with checked edges", header.family), ..header } } else { header }
+    }
+
     /// Measures the candidates again, in several rounds. Each round measures all candidates, in a random order. Returns the candidates from
-    /// the fastest to the slowest, and without those that failed in a round.
+    /// the fastest to the slowest, and without those that failed in a round. A journal keeps the rounds until the comparison is complete, so
+    /// that an interrupted comparison is continued by the next run.
     ///
     /// # Errors
-    /// No worker process starts.
-    pub fn compare(&self, goal: &Goal, candidates: Vec<Candidate>, meter: &mut Meter) -> Result<Vec<Candidate>> {
+    /// The journal cannot be read or written, or no worker process starts.
+    pub fn compare(&self, goal: &Goal, device: &Device, candidates: Vec<Candidate>, meter: &mut Meter) -> Result<Vec<Candidate>> {
+        let path = self.journals.join(journal_name(goal, self.is_paranoid)).with_extension("rounds");
+        let names: Vec<String> = candidates.iter().map(|candidate| candidate.kernel.to_string()).collect();
+        let axes = ["candidate", "round"].map(str::to_owned).to_vec();
+        let header = self.header(goal, device);
+        let header = Header { family: format!("{}: {}", header.family, names.join("; ")), axes, ..header };
+        std::fs::create_dir_all(&self.journals).map_err(|error| Failure::write(&self.journals, error))?;
+        let (mut journal, known) = Journal::open(&path, &header).map_err(|error| Failure::file(&path, error))?;
+        // rounds of other candidates cannot be continued
+        journal.set_aside().map_or(Ok(()), std::fs::remove_file).map_err(|error| Failure::write(&path, error))?;
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); candidates.len()];
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let mut order: Vec<usize> = (0..candidates.len()).collect();
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             rng.shuffle(&mut order);
             for &at in &order {
-                let job = Job { call: goal.call.clone(), entries: alone(candidates[at].kernel, goal.call.dtype()), runs: 1 };
-                if let Ok(timing) = meter.run(&job)? {
-                    times[at].push(timing.seconds);
+                let values = [at, round];
+                let outcome = match known.iter().find(|known| known.values == values) {
+                    Some(known) => known.result.as_ref().map_or(Outcome::Failed, |timing| Outcome::Seconds(timing.seconds)),
+                    None => {
+                        let entries = alone(candidates[at].kernel, goal.call.dtype());
+                        meter.measure(&mut journal, &values, &Job { call: goal.call.clone(), entries, runs: 1 }, false)?
+                    }
+                };
+                if let Outcome::Seconds(seconds) = outcome {
+                    times[at].push(seconds);
                 }
             }
         }
+        drop(journal);
+        std::fs::remove_file(&path).map_err(|error| Failure::write(&path, error))?;
         let timed = candidates.into_iter().zip(times).filter(|(_, times)| times.len() == ROUNDS);
         let mut timed: Vec<Candidate> = timed.map(|(candidate, times)| Candidate { seconds: median(times), ..candidate }).collect();
         timed.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -117,24 +158,38 @@ impl Plan<'_> {
     }
 }
 
-/// The file name of the journal of a search.
-pub fn journal_name(goal: &Goal) -> String {
+/// The file name of the journal of a search. Searches that check the edges of each candidate have journals of their own.
+fn journal_name(goal: &Goal, is_paranoid: bool) -> String {
     let sizes = goal.call.sizes.map(|size| size.to_string()).join("x");
-    format!("{}-{}-{}-{sizes}.journal", goal.call.routine, goal.kernel, goal.call.dtype())
+    let paranoid = if is_paranoid { "-paranoid" } else { "" };
+    format!("{}-{}-{}-{sizes}{paranoid}.journal", goal.call.task, goal.kernel, goal.call.dtype())
 }
 
-/// Opens the journal of a search again, and returns the outcomes of its candidates. Returns no outcomes if there is no journal, or if its
-/// outcomes belong to another driver or to another version of the kernels.
-///
-/// # Errors
-/// The journal cannot be read.
-pub fn outcomes(journals: &Path, goal: &Goal, device: &Device) -> Result<Vec<Known>> {
-    let path = journals.join(journal_name(goal));
-    if !path.exists() {
-        return Ok(Vec::new());
+/// Holds the lock of a folder of journals, so that two runs of the program do not search at the same time.
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of a folder of journals, which is made if there is none.
+    ///
+    /// # Errors
+    /// Another run holds the lock, or its file cannot be made.
+    pub fn take(journals: &Path) -> Result<Self> {
+        std::fs::create_dir_all(journals).map_err(|error| Failure::write(journals, error))?;
+        let path = journals.join("lock");
+        let file = File::create(&path).map_err(|error| Failure::write(&path, error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { _file: file }),
+            // some file systems have no locks
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(Lock { _file: file }),
+            Err(TryLockError::Error(error)) => Err(Failure::file(&path, error)),
+            Err(TryLockError::WouldBlock) => Err(Failure::usage(format!(
+                "another run of `lapidary tune` for the same device and routine writes its results to {}: wait until it has ended, or name another folder with --db",
+                journals.display()
+            ))),
+        }
     }
-    let opened = Journal::open(&path, &goal.header(device)).map_err(|error| Failure::file(&path, error))?;
-    Ok(opened.1)
 }
 
 /// The display of the progress of all searches.

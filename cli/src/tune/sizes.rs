@@ -1,27 +1,35 @@
 //! The sizes of the calls that are tuned.
 
-use lapidary::core::Routine;
+use lapidary::kernels::space::Task;
 
+use super::message::size_names;
 use crate::failure::{Failure, Result};
 use crate::options::parse_positive;
 
 /// Options for the sizes of the calls.
 #[derive(clap::Args, Debug)]
 pub struct SizeOptions {
-    /// Number of rows of C (gemm), B (trsm) or A (getrf, laswp), or a list of such numbers [default: n]
+    /// Number of rows of C (gemm), B (trsm, trtri) or A (getrf, laswp, scale), or a list of such numbers [default: n]
     #[arg(long, value_delimiter = ',', value_name = "M", value_parser = parse_positive, requires = "n")]
     m: Vec<usize>,
-    /// Number of columns, or a list of such numbers [default: three orders that suit the speed of the device, and for gemm a product
+    /// Number of columns, or order of the matrices of a batch, or a list of such numbers [default: three orders that suit the speed of the device, and for gemm a product
     /// with 8 columns]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_positive)]
     n: Vec<usize>,
     /// Number of terms of gemm, or a list of such numbers [default: n]
     #[arg(long, value_delimiter = ',', value_name = "K", value_parser = parse_positive, requires = "n")]
     k: Vec<usize>,
+    /// Number of matrices of a batch, or a list of such numbers [default: 1024]
+    #[arg(long, value_delimiter = ',', value_name = "COUNT", value_parser = parse_positive, requires = "n")]
+    count: Vec<usize>,
 }
 
 /// Number of columns of the narrow product that is tuned by default.
 const NARROW: usize = 8;
+/// Number of matrices of a batch if the command line names none.
+const COUNT: usize = 1024;
+/// Orders of the matrices of batches that are tuned by default.
+const BATCHED_ORDERS: [usize; 2] = [16, 48];
 
 impl SizeOptions {
     /// Returns the sizes m, n and k of each call that the command line names: call i has element i of each list. A list of one size
@@ -29,12 +37,12 @@ impl SizeOptions {
     ///
     /// # Errors
     /// Two lists have different lengths, or the routine does not have one of the sizes.
-    pub fn calls(&self, routine: Routine) -> Result<Vec<[usize; 3]>> {
-        let lists = [("m", &self.m), ("n", &self.n), ("k", &self.k)];
-        let known = routine.description().sizes;
+    pub fn calls(&self, task: Task) -> Result<Vec<[usize; 3]>> {
+        let lists = [("m", &self.m), ("n", &self.n), ("k", &self.k), ("count", &self.count)];
+        let known: Vec<&str> = size_names(task).into_iter().filter(|name| !name.is_empty()).collect();
         if let Some((name, _)) = lists.iter().find(|(name, list)| !list.is_empty() && !known.contains(name)) {
             let known = known.join(", --");
-            return Err(Failure::usage(format!("--{name} means nothing to {}, which takes --{known}", routine.name())));
+            return Err(Failure::usage(format!("--{name} means nothing to {}, which takes --{known}", task.name())));
         }
         let count = lists.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
         if let Some((name, list)) = lists.iter().find(|(_, list)| list.len() > 1 && list.len() < count) {
@@ -44,17 +52,28 @@ impl SizeOptions {
         let at = |list: &[usize], i: usize| list.get(if list.len() == 1 { 0 } else { i }).copied();
         let call = |i: usize| {
             let n = at(&self.n, i).unwrap_or(1);
+            if are_fixed(task) {
+                return [n, n, at(&self.count, i).unwrap_or(COUNT)];
+            }
             [at(&self.m, i).unwrap_or(n), n, at(&self.k, i).unwrap_or(n)]
         };
         Ok((0..count).map(call).collect())
     }
 }
 
+/// Returns whether the default sizes of a task do not depend on the speed of the device.
+pub fn are_fixed(task: Task) -> bool {
+    size_names(task).contains(&"count")
+}
+
 /// Returns the sizes of the calls that are tuned if the command line names none: squares of these orders, the largest first, and for a
-/// product one with few columns.
-pub fn defaults(routine: Routine, orders: &[usize]) -> Vec<[usize; 3]> {
+/// product one with few columns. The orders of batches are fixed.
+pub fn defaults(task: Task, orders: &[usize]) -> Vec<[usize; 3]> {
+    if are_fixed(task) {
+        return BATCHED_ORDERS.map(|n| [n, n, COUNT]).to_vec();
+    }
     let squares = orders.iter().map(|&n| [n; 3]);
-    let narrow = orders.first().filter(|_| routine == Routine::Gemm).map(|&n| [n, NARROW, n]);
+    let narrow = orders.first().filter(|_| task == Task::Gemm).map(|&n| [n, NARROW, n]);
     squares.chain(narrow).collect()
 }
 
@@ -62,24 +81,26 @@ pub fn defaults(routine: Routine, orders: &[usize]) -> Vec<[usize; 3]> {
 mod tests {
     use super::*;
 
-    fn calls(routine: Routine, [m, n, k]: [&[usize]; 3]) -> Result<Vec<[usize; 3]>> {
-        SizeOptions { m: m.to_vec(), n: n.to_vec(), k: k.to_vec() }.calls(routine)
+    fn calls(task: Task, [m, n, k]: [&[usize]; 3]) -> Result<Vec<[usize; 3]>> {
+        SizeOptions { m: m.to_vec(), n: n.to_vec(), k: k.to_vec(), count: Vec::new() }.calls(task)
     }
 
     #[test]
     fn lists_are_read_side_by_side() {
-        assert_eq!(calls(Routine::Gemm, [&[], &[512, 64], &[]]).unwrap(), [[512; 3], [64; 3]]);
-        assert_eq!(calls(Routine::Gemm, [&[2000, 64], &[1, 64], &[4096]]).unwrap(), [[2000, 1, 4096], [64, 64, 4096]]);
-        assert_eq!(calls(Routine::Trsm, [&[7], &[5], &[]]).unwrap(), [[7, 5, 5]]);
-        assert_eq!(calls(Routine::Gemm, [&[]; 3]).unwrap(), [] as [[usize; 3]; 0]);
-        let refused = |routine, lists| calls(routine, lists).unwrap_err().to_string();
-        assert!(refused(Routine::Gemm, [&[1, 2], &[1, 2, 3], &[]]).contains("--m lists 2 sizes, and another option 3"));
-        assert!(refused(Routine::Getrf, [&[], &[5], &[5]]).contains("--k means nothing to getrf, which takes --m, --n"));
+        assert_eq!(calls(Task::Gemm, [&[], &[512, 64], &[]]).unwrap(), [[512; 3], [64; 3]]);
+        assert_eq!(calls(Task::Gemm, [&[2000, 64], &[1, 64], &[4096]]).unwrap(), [[2000, 1, 4096], [64, 64, 4096]]);
+        assert_eq!(calls(Task::Trsm, [&[7], &[5], &[]]).unwrap(), [[7, 5, 5]]);
+        assert_eq!(calls(Task::GemmBatched, [&[], &[5], &[]]).unwrap(), [[5, 5, COUNT]]);
+        assert_eq!(calls(Task::Gemm, [&[]; 3]).unwrap(), [] as [[usize; 3]; 0]);
+        let refused = |task, lists| calls(task, lists).unwrap_err().to_string();
+        assert!(refused(Task::Gemm, [&[1, 2], &[1, 2, 3], &[]]).contains("--m lists 2 sizes, and another option 3"));
+        assert!(refused(Task::Getrf, [&[], &[5], &[5]]).contains("--k means nothing to getrf, which takes --m, --n"));
     }
 
     #[test]
     fn a_narrow_product_follows_the_squares() {
-        assert_eq!(defaults(Routine::Gemm, &[512, 128]), [[512; 3], [128; 3], [512, 8, 512]]);
-        assert_eq!(defaults(Routine::Getrf, &[512]), [[512; 3]]);
+        assert_eq!(defaults(Task::Gemm, &[512, 128]), [[512; 3], [128; 3], [512, 8, 512]]);
+        assert_eq!(defaults(Task::Getrf, &[512]), [[512; 3]]);
+        assert_eq!(defaults(Task::GetrfBatched, &[512])[0], [16, 16, COUNT]);
     }
 }

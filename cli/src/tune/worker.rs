@@ -2,12 +2,10 @@
 
 use std::time::Instant;
 
-use lapidary::core::Routine;
 use lapidary::{DType, Machine, Scalar};
 
-use super::message::{Call, Job, Message};
-use crate::bench::placement::Placement;
-use crate::bench::problem::Problem;
+use super::message::{Job, Message};
+use super::workload::{Workload, workload};
 use crate::failure::{Result, Status};
 use crate::worker::{Inbox, send};
 
@@ -28,11 +26,10 @@ pub fn work(machine: &Machine, inbox: &Inbox<Job>) -> Result<()> {
 
 /// Runs the jobs that have the same call as `job`. Returns the first job with another call.
 fn run_call<T: Scalar>(machine: &Machine, mut job: Job, inbox: &Inbox<Job>) -> Result<Job> {
-    let Call { seed, .. } = job.call;
     let call = job.call.clone();
-    let mut problem = Problem::<T>::new(call.shape()?, seed, machine, Placement::Resident)?;
+    let mut workload = workload::<T>(&call, machine)?;
     while job.call == call {
-        let message = measure(machine, &mut problem, &job).unwrap_or_else(|failure| {
+        let message = measure(machine, &mut *workload, &job).unwrap_or_else(|failure| {
             let reason = failure.to_string().lines().next().unwrap_or_default().to_owned();
             let does_not_suit = failure.code() == Status::BadInput as i32;
             if does_not_suit { Message::Unfit(reason) } else { Message::Failed(reason) }
@@ -43,12 +40,15 @@ fn run_call<T: Scalar>(machine: &Machine, mut job: Job, inbox: &Inbox<Job>) -> R
     Ok(job)
 }
 
-fn measure<T: Scalar>(machine: &Machine, problem: &mut Problem<'_, T>, job: &Job) -> Result<Message> {
+fn measure(machine: &Machine, workload: &mut dyn Workload, job: &Job) -> Result<Message> {
     let start = Instant::now();
     machine.prefer_kernels(&job.entries)?;
-    problem.reset()?;
-    problem.ours()?;
-    let check = problem.check_ours()?;
+    workload.reset()?;
+    workload.run()?;
+    let mut check = workload.check()?;
+    if check.passed() {
+        check = workload.check_others()?.unwrap_or(check);
+    }
     if !check.passed() {
         return Ok(Message::Unfit(format!(
             "the result is wrong: {} is {:.3e}, above {}",
@@ -56,7 +56,7 @@ fn measure<T: Scalar>(machine: &Machine, problem: &mut Problem<'_, T>, job: &Job
         )));
     }
     let setup_seconds = start.elapsed().as_secs_f64();
-    let seconds = (0..job.runs).map(|_| sample(problem)).collect::<Result<Vec<f64>>>()?;
+    let seconds = (0..job.runs).map(|_| sample(workload)).collect::<Result<Vec<f64>>>()?;
     Ok(Message::Measured { setup_seconds, seconds })
 }
 
@@ -67,17 +67,18 @@ const SHORTEST_SAMPLE: f64 = 5e-3;
 const MAX_CALLS: usize = 1000;
 
 /// Measures how many seconds a call takes. The first call of a sample does not count.
-fn sample<T: Scalar>(problem: &mut Problem<'_, T>) -> Result<f64> {
-    // a product overwrites no operand that it reads, so that it can be repeated
-    if problem.shape().routine != Routine::Gemm {
-        problem.reset()?;
-        return timed(|| problem.ours());
-    }
+fn sample(workload: &mut dyn Workload) -> Result<f64> {
     // the time of a single call contains the wait, so that a few calls show how many fill a sample
-    let few = if timed(|| problem.ours())? < SHORTEST_SAMPLE / 10.0 { 10 } else { 1 };
-    let time = timed(|| problem.repeat(few))? / few as f64;
-    let calls = ((SHORTEST_SAMPLE / time).ceil() as usize).clamp(1, MAX_CALLS);
-    Ok(timed(|| problem.repeat(calls))? / calls as f64)
+    let start = Instant::now();
+    let Some(first) = workload.repeat(1) else {
+        workload.reset()?;
+        return timed(|| workload.run());
+    };
+    first?;
+    let few = if start.elapsed().as_secs_f64() < SHORTEST_SAMPLE / 10.0 { 10 } else { 1 };
+    let mut series = |calls: usize| Ok(timed(|| workload.repeat(calls).unwrap_or(Ok(())))? / calls as f64);
+    let time: f64 = series(few)?;
+    series(((SHORTEST_SAMPLE / time).ceil() as usize).clamp(1, MAX_CALLS))
 }
 
 fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {

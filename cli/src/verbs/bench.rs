@@ -174,23 +174,11 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, mut cases: Cases, outputs: 
         seed: args.seed,
         peer: peer.as_ref(),
     };
-    let results = timing.run(&heading(args, &cases, machine, peer_name.as_deref()))?;
-    if let Some(path) = &outputs.tsv {
-        atomic::write_text(path, &tsv(&results))?;
-    }
-    if let Some(path) = &outputs.json {
-        let mut document = document(args, machine, &cases, &results);
-        document["nb"] = args.shape.nb()?.into();
-        document["program_cache"] = trace::cache_counts(machine.cache_counts());
-        document["peer"] = json!({ "library": args.peer.as_deref().map(Path::to_string_lossy), "description": peer_name });
-        save_json(path, &document)?;
-    }
-    if let Some(path) = &outputs.plot {
-        let curves = curves(&results, &cases.placements, args.peer.as_deref());
-        let title = title(args, &cases.shapes[0]);
-        let style = Style { title: &title, x: "n", y: "GFLOP/s (median)", marks_points: true };
-        atomic::write_text(path, &svg(&style, &curves)?)?;
-    }
+    let save = |results: &[Measured]| save(args, machine, &cases, outputs, peer_name.as_deref(), results);
+    // a sweep takes long, so that its files are written after each size
+    let keep = |results: &[Measured]| if args.sweep.is_some() { save(results) } else { Ok(()) };
+    let results = timing.run(&heading(args, &cases, machine, peer_name.as_deref()), keep)?;
+    save(&results)?;
     if let (Some(path), Some(last)) = (&outputs.trace, results.last()) {
         let name = format!("{} {}", title(args, &last.shape), words(&last.shape.sizes()));
         trace::save(path, &name, &last.events, machine.cache_counts())?;
@@ -199,6 +187,34 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, mut cases: Cases, outputs: 
         0 => Ok(()),
         failed => Err(Failure::check(format!("{failed} of {} results are wrong", results.len()))),
     }
+}
+
+/// Writes the table, the JSON document and the plot of the results so far, if they are requested.
+fn save(
+    args: &Args,
+    machine: &Machine,
+    cases: &Cases,
+    outputs: &Outputs,
+    peer_name: Option<&str>,
+    results: &[Measured],
+) -> Result<()> {
+    if let Some(path) = &outputs.tsv {
+        atomic::write_text(path, &tsv(results))?;
+    }
+    if let Some(path) = &outputs.json {
+        let mut document = document(args, machine, cases, results);
+        document["nb"] = args.shape.nb()?.into();
+        document["program_cache"] = trace::cache_counts(machine.cache_counts());
+        document["peer"] = json!({ "library": args.peer.as_deref().map(Path::to_string_lossy), "description": peer_name });
+        save_json(path, &document)?;
+    }
+    if let Some(path) = &outputs.plot {
+        let curves = curves(results, &cases.placements, args.peer.as_deref());
+        let title = title(args, &cases.shapes[0]);
+        let style = Style { title: &title, x: "n", y: "GFLOP/s (median)", marks_points: true };
+        atomic::write_text(path, &svg(&style, &curves)?)?;
+    }
+    Ok(())
 }
 
 /// The lines above the table.

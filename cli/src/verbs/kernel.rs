@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use lapidary::core::{Instruction, Routine, Swaps, Value};
-use lapidary::kernels::{self, Dialect, Launch, Product, Tuning, View, opencl, wgsl};
+use lapidary::kernels::{self, Database, Dialect, Launch, Product, Tuning, View, opencl, refusals, wgsl};
 use lapidary::{DType, DeviceFacts, Diag, Op, Side, Uplo};
 
 use crate::failure::{Failure, Result};
@@ -57,9 +57,10 @@ pub fn run(args: &Args) -> Result<()> {
         Some(_) => Dialect::Wgsl,
         None => of_device,
     };
-    let (database, problems) = args.device.settings()?.kernel_database();
-    problems.iter().for_each(|problem| note(&format!("note: {problem}")));
-    let mut tuning = Tuning::lookup(&database, &facts, dialect);
+    let (mine, problems) = args.device.settings()?.user_kernels();
+    let refused = refusals(&mine, &facts, dialect);
+    problems.iter().chain(&refused).for_each(|problem| note(&format!("note: {problem}")));
+    let mut tuning = Tuning::lookup(&mine.then(Database::shipped()), &facts, dialect);
     if let Some(entry) = &args.params {
         let reason_of = |problem: &str| problem.rsplit(" is skipped: ").next().unwrap_or(problem).to_owned();
         let refused = |problem: String| Failure::usage(format!("--params: {}", reason_of(&problem)));

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::ArgPredicate;
-use lapidary::core::Routine;
-use lapidary::kernels::space::kernels_of;
-use lapidary::kernels::{Database, Dialect, Tuning};
-use lapidary::{DType, Machine, Settings};
+use lapidary::kernels::space::Task;
+use lapidary::kernels::{Database, Dialect, refusals};
+use lapidary::{DType, DeviceFacts, Machine, Settings};
 use lapidary_tune::Method;
 
 use crate::bench::plot::check_picture;
@@ -28,9 +27,10 @@ mod session;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
-    /// Routine whose kernels are tuned: gemm, trsm, getrf or laswp
-    #[arg(default_value = "gemm", value_parser = ["gemm", "trsm", "getrf", "laswp"])]
-    routine: String,
+    /// What is tuned: the kernels of a routine, of batches (gemm_batched, getrf_batched), of triangular solves with inverted diagonal
+    /// blocks (trtri), or of a product of a matrix and a number (scale)
+    #[arg(default_value = "gemm", value_parser = Task::ALL.map(Task::name))]
+    task: String,
     #[command(flatten)]
     pub(super) device: DeviceOptions,
     /// Element type of the matrices [default: all that the device has]
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "FILE.tsv",
-        conflicts_with_all = ["routine", "device", "memory_limit", "explain", "dtype", "m", "n", "k", "kernel", "strategy", "timeout", "db", "record"]
+        conflicts_with_all = ["task", "device", "memory_limit", "explain", "dtype", "m", "n", "k", "kernel", "strategy", "timeout", "db", "record"]
     )]
     replay: Option<PathBuf>,
     /// Write the results of --replay to FILE as JSON; - is standard output
@@ -94,6 +94,8 @@ Examples:
   lapidary tune gemm --device wgpu:0 --dtype f32 --n 1024 --budget 60 --plot gemm.svg
   lapidary tune gemm --device opencl:0 --m 2000,64 --n 1,64 --k 2000,16384 --kernel gemm_block
   lapidary tune gemm --device opencl:0 --kernel gemm_tile --strategy exhaustive --record tile.tsv
+  lapidary tune gemm_batched --device opencl:0 --n 16 --count 4096
+  lapidary tune --device cpu
   lapidary tune --device opencl:0 --budget 0 --explain
   lapidary tune --replay tile.tsv --plot strategies.svg
   lapidary tune --export tuned.txt";
@@ -116,20 +118,20 @@ impl Args {
 
     fn call(&self, dtype: DType, n: usize) -> Call {
         let is_f64 = dtype == DType::F64;
-        Call { routine: self.routine.clone(), is_f64, sizes: [n; 3], transposed: [false; 2], seed: self.seed }
+        Call { task: self.task.clone(), is_f64, sizes: [n; 3], transposed: [false; 2], is_padded: false, seed: self.seed }
     }
 
-    fn routine(&self) -> Routine {
-        Routine::named(&self.routine).expect("the command line accepts only names of routines")
+    fn task(&self) -> Task {
+        Task::named(&self.task).expect("the command line accepts only names of tasks")
     }
 
-    fn kernels(&self) -> Result<Vec<&'static str>> {
-        let all = kernels_of(self.routine());
+    fn kernels(&self, device: &Device) -> Result<Vec<&'static str>> {
+        let all = if device.language.is_some() { self.task().kernels() } else { self.task().of_cpu() };
         match &self.kernel {
             None => Ok(all.to_vec()),
             Some(name) => match all.iter().find(|known| *known == name) {
                 Some(kernel) => Ok(vec![*kernel]),
-                None => Err(Failure::usage(format!("--kernel {name}: the kernels of {} are {}", self.routine, all.join(", ")))),
+                None => Err(Failure::usage(format!("--kernel {name}: the kernels of {} are {}", self.task, all.join(", ")))),
             },
         }
     }
@@ -169,8 +171,8 @@ pub fn run(args: &Args) -> Result<()> {
     if args.budget == 0.0 && (args.record.is_some() || args.plot.is_some()) {
         return Err(Failure::usage("--budget 0 measures nothing: there are no times for --record and --plot"));
     }
-    if args.plot.is_some() && args.call(DType::F64, 1).shape()?.flops().is_none() {
-        return Err(Failure::usage(format!("--plot draws GFLOP/s, and {} does no floating-point operations", args.routine)));
+    if args.plot.is_some() && args.call(DType::F64, 1).flops()?.is_none() {
+        return Err(Failure::usage(format!("--plot draws GFLOP/s, and {} does no floating-point operations", args.task)));
     }
     // Drivers with LLVM end the process at an interrupt, unless the process handles interrupts before it loads them.
     let interrupted = io::temporary::finish_on_interrupt();
@@ -182,26 +184,26 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(lacking) = dtypes.iter().find(|&&dtype| !device.facts.computes(dtype)) {
         return Err(Failure::usage(format!("{} does not compute in {lacking}", device.facts.name)));
     }
-    let tuning = Tuning::lookup(&database, &device.facts, device.dialect);
-    Session::new(args, device, tuning, interrupted).tune(&dtypes)
+    Session::new(args, device, database, interrupted).tune(&dtypes)
 }
 
 /// Opens the device, to learn its facts and the kernels that it uses now.
 fn open(args: &Args) -> Result<(Device, Database)> {
     let machine = args.device.open()?;
-    let mut tunable = machine.devices().filter_map(|facts| Some((facts, dialect(&facts.name)?)));
-    let first = tunable.next().ok_or_else(|| {
-        Failure::usage("the kernels of the CPU backend have no parameters: name an OpenCL or wgpu device with --device")
-    })?;
-    if let Some((other, _)) = tunable.next() {
-        let names = format!("{} or {}", first.0.name, other.name);
+    // beside other devices, the CPU is tuned only if it is named alone
+    let generated: Vec<&DeviceFacts> = machine.devices().filter(|facts| dialect(&facts.name).is_some()).collect();
+    let tunable = if generated.is_empty() { machine.devices().collect() } else { generated };
+    if let [first, other, ..] = tunable[..] {
+        let names = format!("{} or {}", first.name, other.name);
         return Err(Failure::usage(format!("one device is tuned at a time: name {names} with --device")));
     }
-    let device = Device { facts: first.0.clone(), dialect: first.1 };
+    let facts = tunable.first().ok_or_else(|| Failure::usage("there is no device"))?;
+    let device = Device { facts: (*facts).clone(), language: dialect(&facts.name) };
     let settings = Settings { kernels_dir: Some(args.folder()?), ..args.device.settings()? };
-    let (database, problems) = settings.kernel_database();
-    problems.iter().for_each(|problem| note(&format!("note: {problem}")));
-    Ok((device, database))
+    let (mine, problems) = settings.user_kernels();
+    let refused = refusals(&mine, &device.facts, device.dialect());
+    problems.iter().chain(&refused).for_each(|problem| note(&format!("note: {problem}")));
+    Ok((device, mine.then(Database::shipped())))
 }
 
 /// The language of the kernels of a device with this name. `None` if its kernels are not generated.
@@ -216,7 +218,8 @@ pub fn dialect(name: &str) -> Option<Dialect> {
 /// Writes all tuned kernels of a folder to one file.
 fn export(folder: &Path, path: &Path) -> Result<()> {
     let settings = Settings { kernels_dir: Some(folder.to_owned()), ..Settings::default() };
-    let text = settings.tuned_kernels().map_err(|error| Failure::file(folder, error))?;
+    let (text, damaged) = settings.tuned_kernels().map_err(|error| Failure::file(folder, error))?;
+    damaged.iter().for_each(|problem| note(&format!("note: {problem}")));
     if text.is_empty() {
         return Err(Failure::usage(format!("{}: there are no tuned kernels; `lapidary tune` makes them", folder.display())));
     }

@@ -23,4 +23,5 @@ mod sweeps;
 mod tune;
 #[cfg(unix)]
 mod tune_signals;
+mod tune_tasks;
 mod verbs;

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{Sandbox, outcome};
-use crate::tune::{SHORT, candidates, journal, sandbox};
+use crate::tune::{SHORT, candidates, journal, journals, sandbox};
 
 /// Starts a run of a minute. The command `env` resets all signals to their default actions, since a shell that runs the tests in the
 /// background may have set some signals to be ignored.
@@ -24,7 +24,7 @@ fn start(s: &Sandbox) -> Child {
 /// Waits until `count` candidates have an outcome.
 fn measured(s: &Sandbox, child: &mut Child, count: usize) {
     let begun = Instant::now();
-    while !s.path().join("kernels/journals").exists() || candidates(s, "end").len() < count {
+    while journals(s).is_empty() || candidates(s, "end").len() < count {
         assert!(child.try_wait().unwrap().is_none(), "the program has ended before");
         assert!(begun.elapsed() < Duration::from_secs(50), "nothing is measured");
         std::thread::sleep(Duration::from_millis(5));

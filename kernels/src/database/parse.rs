@@ -4,16 +4,28 @@ use std::fmt;
 
 use lapidary_core::{DType, DeviceKind};
 
-use super::{Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope, Speed};
+use super::{CPU_BLOCKS, Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope, Speed};
+use crate::cpu::CpuBlocks;
 use crate::product::Product;
 use crate::tuning::Dialect;
 
 /// Kinds of devices with their names in the database.
 const KINDS: [(&str, DeviceKind); 3] = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu), ("other", DeviceKind::Other)];
 
-/// Returns the entries of a text, and a sentence for each line that is no entry. The lines below a damaged scope are skipped.
-pub(super) fn entries(name: &str, text: &str) -> (Vec<Entry>, Vec<String>) {
-    let (mut entries, mut problems, mut scope) = (Vec::new(), Vec::new(), Some(Scope::Any));
+/// What a text of the database contains.
+#[derive(Default)]
+pub(super) struct Parsed {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// A sentence for each line that is no entry. The lines below a damaged scope are skipped.
+    pub problems: Vec<String>,
+    /// The text without the lines that are skipped.
+    pub sound: String,
+}
+
+/// Parses a text, whose name stands in the sentences.
+pub(super) fn parse(name: &str, text: &str) -> Parsed {
+    let (mut parsed, mut scope) = (Parsed::default(), Some(Scope::Any));
     for (number, line) in (1..).zip(text.lines()) {
         let (words, comment) = line.split_once('#').map_or((line, ""), |(words, comment)| (words, comment.trim()));
         let words = words.trim();
@@ -21,17 +33,23 @@ pub(super) fn entries(name: &str, text: &str) -> (Vec<Entry>, Vec<String>) {
         if let Some(inside) = words.strip_prefix('[') {
             scope = inside.strip_suffix(']').and_then(self::scope);
             if scope.is_none() {
-                problems.push(format!("{place}: `{words}` names no devices, and the entries below it are skipped"));
+                parsed.problems.push(format!("{place}: `{words}` names no devices, and the entries below it are skipped"));
+                continue;
             }
-        } else if let (false, Some(scope)) = (words.is_empty(), &scope) {
+        } else if !words.is_empty() {
+            let Some(scope) = &scope else { continue };
             let origin = if comment.is_empty() { place.clone() } else { format!("{place}: {comment}") };
             match entry(words, scope, origin) {
-                Ok(entry) => entries.push(entry),
-                Err(reason) => problems.push(format!("{place}: `{words}` is skipped: {reason}")),
+                Ok(entry) => parsed.entries.push(entry),
+                Err(reason) => {
+                    parsed.problems.push(format!("{place}: `{words}` is skipped: {reason}"));
+                    continue;
+                }
             }
         }
+        parsed.sound.extend([line, "\n"]);
     }
-    (entries, problems)
+    parsed
 }
 
 fn scope(text: &str) -> Option<Scope> {
@@ -54,11 +72,13 @@ fn scope(text: &str) -> Option<Scope> {
 
 fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
     let (mut dtype, mut dialect, mut values) = (None, None, Vec::new());
-    let (mut least, mut sizes) = (Least::default(), ProductSizes::default());
+    let (mut least, mut max_groups, mut sizes) = (Least::default(), usize::MAX, ProductSizes::default());
+    let mut conditions = Vec::new();
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
     let stopped = if name == "stop" { words.next() } else { None };
     for word in words {
+        conditions.extend(condition(word));
         match word {
             "f32" => dtype = Some(DType::F32),
             "f64" => dtype = Some(DType::F64),
@@ -69,6 +89,7 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
             "wide" => sizes.orientation = Some(Orientation::Wide),
             _ => match comparison(word) {
                 Some(("groups", ">=", count)) => least.groups = LeastGroups::Number(number(word, count)?),
+                Some(("groups", "<=", count)) => max_groups = number(word, count)?,
                 Some(("rows", ">=", count)) => least.rows = number(word, count)?,
                 Some(("side", "<=", count)) => sizes.max_side = number(word, count)?,
                 Some(("terms", ">=", count)) => sizes.min_terms = number(word, count)?,
@@ -81,8 +102,8 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
             },
         }
     }
-    if stopped.is_some() && (!values.is_empty() || least != Least::default() || sizes != ProductSizes::default()) {
-        return Err("`stop` has no parameters and no conditions on sizes".to_owned());
+    if stopped.is_some() && !values.is_empty() {
+        return Err("`stop` has no parameters".to_owned());
     }
     let speed = Speed::take(&mut values)?;
     let kernel = match stopped {
@@ -93,7 +114,33 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
     if speed.is_some() && !matches!(kernel, Kernel::Product(_)) {
         return Err("only kernels for products have a speed".to_owned());
     }
-    Ok(Entry { scope: scope.clone(), dtype, dialect, least, sizes, speed, kernel, origin })
+    let known = conditions_of(kernel);
+    if let Some((word, _)) = conditions.into_iter().find(|(_, name)| !known.contains(name)) {
+        let known =
+            if known.is_empty() { "which has no conditions".to_owned() } else { format!("which knows {}", known.join(", ")) };
+        return Err(format!("`{word}` means nothing to {}, {known}", stopped.map_or(name, |_| "`stop`")));
+    }
+    Ok(Entry { scope: scope.clone(), dtype, dialect, least, max_groups, sizes, speed, kernel, origin })
+}
+
+/// Returns a word with the name of its condition, if the word restricts an entry to some sizes or to one language.
+fn condition(word: &str) -> Option<(&str, &str)> {
+    let name = match word {
+        "opencl" | "wgsl" => "language",
+        "tall" | "wide" => word,
+        _ => comparison(word)?.0,
+    };
+    Some((word, name))
+}
+
+/// Returns the names of the conditions that an entry for a kernel may have.
+fn conditions_of(kernel: Kernel) -> &'static [&'static str] {
+    match kernel {
+        Kernel::Product(_) => &["language", "groups", "side", "tall", "wide", "terms"],
+        Kernel::Group(Family::Panel | Family::Strips | Family::Columns | Family::Exchange, _) => &["language", "rows"],
+        Kernel::Group(Family::Elements | Family::Triangle | Family::Solve | Family::Batched, _) | Kernel::Stop(_) => &["language"],
+        Kernel::Cpu(_) => &[],
+    }
 }
 
 /// Splits a condition such as `rows>=3` into the name of a size, the comparison and the bound.
@@ -109,6 +156,8 @@ pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kerne
     };
     let kernel = if let Some(product) = Product::from_values(name, &mut value) {
         Kernel::Product(product?)
+    } else if name == CPU_BLOCKS {
+        Kernel::Cpu(CpuBlocks::from_values(&mut value)?)
     } else {
         Kernel::Group(family(name)?, value("items").ok_or("items is not given")?)
     };
@@ -136,6 +185,10 @@ impl fmt::Display for Kernel {
         match self {
             Kernel::Product(product) => write!(f, "{product}"),
             Kernel::Group(family, items) => write!(f, "{} items={items}", family.name()),
+            Kernel::Cpu(blocks) => {
+                f.write_str(CPU_BLOCKS)?;
+                blocks.values().into_iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+            }
             Kernel::Stop(family) => write!(f, "stop {}", family.map_or("gemm", Family::name)),
         }
     }
@@ -163,7 +216,7 @@ impl fmt::Display for Entry {
         let kernel = self.kernel.to_string();
         let (name, values) = match self.kernel {
             Kernel::Stop(_) => (&*kernel, ""),
-            Kernel::Product(_) | Kernel::Group(..) => kernel.split_once(' ').unwrap_or((&kernel, "")),
+            Kernel::Product(_) | Kernel::Group(..) | Kernel::Cpu(_) => kernel.split_once(' ').unwrap_or((&kernel, "")),
         };
         f.write_str(name)?;
         self.dtype.iter().try_for_each(|dtype| write!(f, " {dtype}"))?;
@@ -172,6 +225,9 @@ impl fmt::Display for Entry {
             LeastGroups::Number(0) => {}
             LeastGroups::Number(groups) => write!(f, " groups>={groups}")?,
             LeastGroups::Units => f.write_str(" groups>=units")?,
+        }
+        if self.max_groups < usize::MAX {
+            write!(f, " groups<={}", self.max_groups)?;
         }
         if self.least.rows > 0 {
             write!(f, " rows>={}", self.least.rows)?;

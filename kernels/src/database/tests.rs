@@ -57,12 +57,18 @@ fn a_damaged_line_is_named_and_skipped() {
         ("gemm_panel mv=1 vw=-2 nr=3 group=1", "`vw=-2` holds no whole number"),
         ("solve items=4 lines>=3", "`lines>=3` is no condition"),
         ("solve items=4 side>=3", "`side>=3` is no condition"),
+        ("exchange items=4 tall", "`tall` means nothing to exchange, which knows language, rows"),
+        ("columns items=8 terms>=3", "`terms>=3` means nothing to columns"),
+        ("solve rows>=3 items=4", "`rows>=3` means nothing to solve, which knows language"),
+        ("elements groups<=3 items=4", "`groups<=3` means nothing to elements"),
+        ("gemm_tile rows>=3 mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=1 stages=2", "`rows>=3` means nothing to gemm_tile, which knows"),
+        ("cpu_blocks opencl kc=1 mc=1 nc=1 team_mc=1 team_nc=1", "`opencl` means nothing to cpu_blocks, which has no conditions"),
         ("solve items=4 terms<=few", "`terms<=few` holds no whole number"),
         ("solve items=4 groups>=many", "`groups>=many` holds no whole number"),
         ("solve items=4 f16", "`f16` is no parameter"),
         ("stop solver", "no kernel is called `solver`"),
         ("stop", "no kernel is called `stop`"),
-        ("stop strips rows>=4", "`stop` has no parameters"),
+        ("stop strips rows>=4", "`rows>=4` means nothing to `stop`"),
         ("stop gemm mwg=3", "`stop` has no parameters"),
         ("solve items=99999999", "`items=99999999` is larger"),
         ("gemm_vector mwg=64 nwg=64 kwg=16 mr=4 nr=8 lanes_n=4 zigzag=2 ahead=0", "zigzag is 0 or 1, not 2"),
@@ -83,10 +89,20 @@ fn a_damaged_line_is_named_and_skipped() {
 }
 
 #[test]
+fn a_sound_text_has_no_damaged_line_and_no_entry_below_a_damaged_scope() {
+    let text = "# mine\n[any]\nsolve items=1  # m=1\nsolve items=x\n[kind phone]\nsolve items=2\n[kind cpu]\nsolve items=3";
+    let (sound, problems) = Database::sound("my.txt", text);
+    assert_eq!(sound, "# mine\n[any]\nsolve items=1  # m=1\n[kind cpu]\nsolve items=3\n");
+    assert!(problems.len() == 2 && problems[0].starts_with("my.txt:4:") && problems[1].starts_with("my.txt:5:"), "{problems:?}");
+}
+
+#[test]
 fn an_entry_reads_as_it_was_written() {
     let mut database = Database::shipped().clone();
     let scopes = "[device X, Y]\nsolve items=1\n[architecture sm_90]\nsolve items=1\n[vendor A, B, cpu]\nsolve f32 wgsl items=1\n\
-                  solve groups>=3 rows>=4 side<=5 tall terms>=6 terms<=7 items=1\nsolve wide items=1";
+                  panel rows>=4 items=1\n\
+                  gemm_tile groups>=3 groups<=9 side<=5 tall terms>=6 terms<=7 mwg=4 nwg=4 kwg=4 mr=4 nr=4 vwm=1 stages=2\n\
+                  gemm_tile wide mwg=4 nwg=4 kwg=4 mr=4 nr=4 vwm=1 stages=2";
     assert_eq!(database.add("scopes", scopes), Vec::<String>::new());
     for entry in &database.entries {
         let text = format!("{}\n{entry}  # {}", entry.scope, "note");

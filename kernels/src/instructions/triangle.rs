@@ -32,13 +32,16 @@ impl<D: Target> Sequence<'_, D> {
                 let program = Program::Solve { dtype, items };
                 Solver { program, kernel: "solve", unknowns: unknowns_of_group(items), sides: sides_of_group(dtype) }
             }
-            None => Solver { program: self.triangle(), kernel: "trsm_block", unknowns: TRIANGLE, sides: self.elements_group() },
+            None => {
+                let program = self.triangle();
+                Solver { program, kernel: "trsm_block", unknowns: TRIANGLE, sides: program.local()[0] }
+            }
         })
     }
 
     /// Returns the program in which each work-item solves with a triangle, or inverts a triangle, alone.
     fn triangle(&self) -> Program {
-        Program::Triangle { dtype: self.dtype, group: self.elements_group() }
+        Program::Triangle { dtype: self.dtype, group: self.device.tuning().group(Family::Triangle, self.dtype) }
     }
 
     /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹.

@@ -3,6 +3,7 @@
 use lapidary_core::{Identity, Limits};
 
 use super::*;
+use crate::database::CPU_BLOCKS;
 
 /// Returns a device of `kind` with work-groups of at most `work_group` work-items and `kibibytes` KiB of local memory.
 fn device(kind: DeviceKind, work_group: usize, kibibytes: usize) -> DeviceFacts {
@@ -86,6 +87,10 @@ fn an_entry_applies_to_the_sizes_and_the_groups_that_it_names() {
     };
     assert_eq!([[100, 4, 2], [100, 5, 2], [4, 100, 2]].map(parts), [2, 1, 1]);
     assert_eq!([99, 100, 200, 201].map(|k| parts([5, 5, k])), [1, 3, 3, 1]);
+    let bounded = format!("gemm_block groups>=4 groups<=16 {tile} split=9\nstop gemm");
+    let tuning = shipped(&gpu, Dialect::Wgsl).preferring(&bounded, &gpu, Dialect::Wgsl).unwrap();
+    let applies = |m| tuning.products(DType::F32, [m, 4, 2]).next().is_some();
+    assert_eq!([24, 25, 128, 129].map(applies), [false, true, true, false], "tiles have 8 × 4 elements");
     // 4 × 2 tiles, and as many parts of at least one slice of two terms
     assert_eq!([14, 15].map(|k| parts([32, 8, k])), [1, 8]);
 }
@@ -138,6 +143,40 @@ fn preferred_entries_come_first_and_those_that_do_not_fit_are_refused() {
     assert_eq!(products(&only, DType::F64, 4096), [("gemm_tile", [8, 4])]);
     assert!(products(&only, DType::F32, 4096).len() > 1);
     assert!(prefer("solve items=512 f16").unwrap_err().contains("`f16` is no parameter"));
+}
+
+#[test]
+fn entries_that_a_device_cannot_run_are_named() {
+    let gpu = DeviceFacts { dtypes: vec![DType::F32, DType::F64], ..device(DeviceKind::Gpu, 256, 16) };
+    let mut mine = Database::default();
+    let text = "[kind gpu]\nsolve items=64\nelements items=512  # m=3\nbatched f64 items=3\n[kind cpu]\nelements items=1024";
+    assert_eq!(mine.add("mine.txt", text), Vec::<String>::new());
+    let named = refusals(&mine, &gpu, Dialect::OpenClC);
+    assert!(named.len() == 2 && named[0].starts_with("mine.txt:3: elements items=512 is not used: 512 work-items"), "{named:?}");
+    assert!(named[1].starts_with("mine.txt:4: batched items=3 is not used: "), "{named:?}");
+    // an entry that is too large in one of two types only is used in the other type
+    let mut mine = Database::default();
+    assert_eq!(mine.add("mine.txt", "solve items=128\nsolve f64 items=128"), Vec::<String>::new());
+    let little = device(DeviceKind::Gpu, 256, 24);
+    let little = DeviceFacts { dtypes: gpu.dtypes, ..little };
+    let of = |dtype| check(Kernel::Group(Family::Solve, 128), dtype, &little, Dialect::OpenClC).is_ok();
+    assert_eq!([DType::F32, DType::F64].map(of), [true, false], "the test needs limits that fit one type");
+    assert_eq!(refusals(&mine, &little, Dialect::OpenClC).len(), 1);
+}
+
+#[test]
+fn the_blocks_of_the_cpu_are_looked_up_by_type_and_model() {
+    let mut processor = device(DeviceKind::Cpu, 1, 0);
+    processor.identity.model = "Model 3".to_owned();
+    let shipped = Database::shipped();
+    let terms = |database: &Database, dtype| database.cpu_blocks(&processor, dtype).map(|blocks| blocks.kc);
+    assert_eq!([DType::F32, DType::F64].map(|dtype| terms(shipped, dtype)), [Some(1024), Some(512)]);
+    assert_eq!(shipped.cpu_blocks(&device(DeviceKind::Gpu, 256, 16), DType::F64), None);
+    let mut mine = Database::default();
+    let text = "[device Model 3]\ncpu_blocks f64 kc=99 mc=300 nc=1 team_mc=200 team_nc=1\ncpu_blocks f64 kc=64 mc=2 nc=3 team_mc=4 team_nc=5";
+    assert_eq!(mine.add("mine", text), Vec::<String>::new());
+    let mine = mine.then(shipped);
+    assert_eq!([DType::F32, DType::F64].map(|dtype| terms(&mine, dtype)), [Some(1024), Some(64)]);
 }
 
 /// With every limit halved again and again, a device still gets a kernel for products and for each step of a factorisation.
@@ -208,7 +247,7 @@ fn any_values_are_accepted_or_refused() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         values[(state >> 33) % values.len()]
     };
-    for kernel in Product::KERNELS.into_iter().chain(Family::ALL.map(Family::name)) {
+    for kernel in Product::KERNELS.into_iter().chain(Family::ALL.map(Family::name)).chain([CPU_BLOCKS]) {
         let axes = crate::space::axes(kernel, DType::F32).unwrap();
         for _ in 0..2000 {
             let values: Vec<(&str, usize)> = axes.iter().map(|axis| (axis.name, draw())).collect();

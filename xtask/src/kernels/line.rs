@@ -30,7 +30,8 @@ impl Subject<'_> {
         match self.family {
             "gemm" => Some("gemm.txt"),
             "strips" | "columns" | "panel" => Some("getrf.txt"),
-            "elements" | "exchange" | "solve" | "batched" => Some("groups.txt"),
+            "elements" | "triangle" | "exchange" | "solve" | "batched" => Some("groups.txt"),
+            "cpu_blocks" => Some("cpu.txt"),
             _ => None,
         }
     }
@@ -79,7 +80,7 @@ fn is_restriction_or_value(word: &str) -> bool {
     let comparison = [">=", "<="].into_iter().find_map(|operator| Some((word.split_once(operator)?, operator)));
     match (comparison, word.split_once('=')) {
         (Some((("groups", "units"), ">=")), _) => true,
-        (Some((("groups" | "rows" | "terms", bound), ">=") | (("side" | "terms", bound), "<=")), _) => is_number(bound),
+        (Some((("groups" | "rows" | "terms", bound), ">=") | (("groups" | "side" | "terms", bound), "<=")), _) => is_number(bound),
         (Some(_), _) | (None, None) => false,
         (None, Some((name, value))) => !name.is_empty() && is_number(value),
     }
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_shipped_files_is_understood() {
-        for file in ["gemm.txt", "getrf.txt", "groups.txt"] {
+        for file in ["cpu.txt", "gemm.txt", "getrf.txt", "groups.txt"] {
             let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/database").join(file);
             let text = std::fs::read_to_string(path).unwrap();
             for line in text.lines() {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lapidary::core::Routine;
-use lapidary::kernels::database::Kernel;
+use lapidary::kernels::database::{Database, Kernel};
+use lapidary::kernels::space::Task;
 use lapidary::kernels::{Tuning, launches};
 use lapidary::{DType, Settings};
 
@@ -13,7 +13,9 @@ use super::super::kernel::{instruction, product_used};
 use lapidary_tune::RUNS;
 
 use super::Args;
+use crate::bench::fit::check_device;
 use crate::failure::{Failure, Result};
+use crate::memory;
 use crate::progress::Progress;
 use crate::report::note;
 use crate::tune::goal::{Device, Goal, preferred};
@@ -21,14 +23,16 @@ use crate::tune::message::{Call, Job};
 use crate::tune::meter::Meter;
 use crate::tune::pictures;
 use crate::tune::results::{Winner, readable, save, slug};
-use crate::tune::search::{Candidate, Plan, Shown, outcomes};
+use crate::tune::search::{Candidate, Lock, Plan, Shown};
 use crate::tune::sizes;
 
 /// One run of the command.
 pub(super) struct Session<'a> {
     args: &'a Args,
     device: Device,
-    /// The kernels that the device uses before the run.
+    /// The database that the device uses before the run.
+    database: Database,
+    /// The kernels of this database for the device.
     tuning: Tuning,
     /// Whether the user has interrupted the program.
     interrupted: &'static AtomicBool,
@@ -36,19 +40,20 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(args: &'a Args, device: Device, tuning: Tuning, interrupted: &'static AtomicBool) -> Self {
-        Session { args, device, tuning, interrupted, meter: Meter::new(Duration::from_secs(args.timeout)) }
+    pub(super) fn new(args: &'a Args, device: Device, database: Database, interrupted: &'static AtomicBool) -> Self {
+        let tuning = Tuning::lookup(&database, &device.facts, device.dialect());
+        Session { args, device, database, tuning, interrupted, meter: Meter::new(Duration::from_secs(args.timeout)) }
     }
 
     /// Tunes all calls whose elements have one of the types `dtypes`.
     pub(super) fn tune(mut self, dtypes: &[DType]) -> Result<()> {
-        let kernels = self.args.kernels()?;
+        let kernels = self.args.kernels(&self.device)?;
         let calls = self.calls(dtypes)?;
         let searches: Vec<Vec<Goal>> = calls.iter().map(|call| self.goals(call, &kernels)).collect::<Result<_>>()?;
         let count = searches.iter().flatten().count();
         if count == 0 {
             let reason = "no kernels that are worth trying; --kernel NAME searches a kernel anyway";
-            return Err(Failure::usage(format!("{} has for {} {reason}", self.device.facts.name, self.args.routine)));
+            return Err(Failure::usage(format!("{} has for {} {reason}", self.device.facts.name, self.args.task)));
         }
         if self.args.device.explain {
             searches.iter().flatten().for_each(|goal| note(&goal.explain()));
@@ -56,6 +61,7 @@ impl<'a> Session<'a> {
         if self.args.budget == 0.0 {
             return Ok(());
         }
+        calls.iter().try_for_each(|call| self.check_memory(call))?;
         let folder = self.args.folder()?;
         // a damaged file of results is reported before the searches, and not after them
         searches.iter().flatten().try_for_each(|goal| readable(&folder, &self.device, goal.kernel_at(0).family()))?;
@@ -63,12 +69,13 @@ impl<'a> Session<'a> {
             method: self.args.strategy,
             seed: self.args.seed,
             budget: self.args.budget / count as f64,
-            journals: folder.join("journals").join(slug(&self.device, &self.args.routine)),
+            journals: folder.join("journals").join(slug(&self.device, &self.args.task)),
             is_paranoid: self.args.paranoid,
             interrupted: self.interrupted,
         };
-        let progress = Progress::new(self.args.budget.ceil() as usize);
-        progress.println(&format!("{} on {} ({})", self.args.routine, self.device.facts.name, self.device.facts.description));
+        let _lock = Lock::take(&plan.journals)?;
+        let progress = Progress::new(self.args.budget.ceil() as usize).ticking();
+        progress.println(&format!("{} on {} ({})", self.args.task, self.device.facts.name, self.device.facts.description));
         for (number, goals) in searches.iter().enumerate() {
             if !plan.interrupted.load(Ordering::Relaxed) {
                 let before = self.args.budget * number as f64 / searches.len() as f64;
@@ -86,7 +93,7 @@ impl<'a> Session<'a> {
     fn tune_call(&mut self, plan: &Plan<'_>, goals: &[Goal], folder: &Path, (progress, before): (&Progress, f64)) -> Result<()> {
         let Some(goal) = goals.first() else { return Ok(()) };
         let words = goal.call.words()?;
-        let flops = goal.call.shape()?.flops();
+        let flops = goal.call.flops()?;
         let used = self.used(&goal.call)?;
         let mut candidates = Vec::new();
         for (number, goal) in goals.iter().enumerate() {
@@ -98,7 +105,8 @@ impl<'a> Session<'a> {
         candidates.extend(used.map(|kernel| Candidate { kernel, seconds: 0.0 }));
         candidates.sort_by_key(|candidate| candidate.kernel.to_string());
         candidates.dedup_by_key(|candidate| candidate.kernel);
-        let ranked = plan.compare(goal, candidates, &mut self.meter)?;
+        progress.advance(before + plan.budget * goals.len() as f64, &format!("{words}: the fastest candidates are compared"));
+        let ranked = plan.compare(goal, &self.device, candidates, &mut self.meter)?;
         let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
         if let (None, Some(best)) = (used, ranked.first())
             && let Some(seconds) = self.seconds_in_use(goal)?
@@ -139,19 +147,22 @@ impl<'a> Session<'a> {
     fn note_precedence(&self, call: &Call, kernel: Kernel, folder: &Path, progress: &Progress) {
         let Kernel::Product(written) = kernel else { return };
         let settings = Settings { kernels_dir: Some(folder.to_owned()), ..Settings::default() };
-        let tuning = Tuning::lookup(&settings.kernel_database().0, &self.device.facts, self.device.dialect);
+        let tuning = Tuning::lookup(&settings.kernel_database().0, &self.device.facts, self.device.dialect());
         let first = tuning.products(call.dtype(), call.sizes).next().filter(|&first| first != written);
         if let Some(origin) = first.and_then(|first| tuning.origin(call.dtype(), first)) {
             progress.note(&format!("note: {origin} takes precedence over the new entry; remove that line to use the new one"));
         }
     }
 
-    /// The kernel that a product uses before it is tuned. `None` for other routines, whose calls use several kernels. For a product with
-    /// too many launches to be listed, this is the first kernel that the database names.
+    /// The kernel that a product uses before it is tuned, or the blocks of the CPU backend. `None` for other tasks, whose calls use several
+    /// kernels. For a product with too many launches to be listed, this is the first kernel that the database names.
     fn used(&self, call: &Call) -> Result<Option<Kernel>> {
         let (shape, dtype) = (call.shape()?, call.dtype());
-        if shape.routine != Routine::Gemm {
+        if call.task()? != Task::Gemm {
             return Ok(None);
+        }
+        if self.device.language.is_none() {
+            return Ok(self.database.cpu_blocks(&self.device.facts, dtype).map(Kernel::Cpu));
         }
         let used = match launches(&self.device.facts, &self.tuning, dtype, &instruction(&shape, dtype)?) {
             Ok(launches) => product_used(&launches, &self.tuning, dtype, call.sizes),
@@ -170,17 +181,21 @@ impl<'a> Session<'a> {
     /// The calls to tune: those of the command line, or three orders, of which the largest takes about a fifth of a second, and a
     /// narrow product.
     fn calls(&mut self, dtypes: &[DType]) -> Result<Vec<Call>> {
-        let (mut calls, routine) = (Vec::new(), self.args.routine());
-        let named = self.args.sizes.calls(routine)?;
+        let (mut calls, task) = (Vec::new(), self.args.task());
+        let named = self.args.sizes.calls(task)?;
         for &dtype in dtypes {
-            let sizes = if named.is_empty() { sizes::defaults(routine, &self.orders(dtype)?) } else { named.clone() };
+            let mut sizes = if named.is_empty() { sizes::defaults(task, &self.orders(dtype)?) } else { named.clone() };
+            if named.is_empty() && self.device.language.is_none() {
+                // an entry for the CPU backend applies to all sizes
+                sizes.truncate(1);
+            }
             calls.extend(sizes.into_iter().map(|sizes| Call { sizes, ..self.args.call(dtype, sizes[1]) }));
         }
         Ok(calls)
     }
 
     fn orders(&mut self, dtype: DType) -> Result<Vec<usize>> {
-        if self.args.budget == 0.0 {
+        if self.args.budget == 0.0 || sizes::are_fixed(self.args.task()) {
             return Ok(vec![ORDERS[ORDERS.len() - 1]]);
         }
         let call = self.args.call(dtype, PROBE);
@@ -191,11 +206,25 @@ impl<'a> Session<'a> {
         Ok(vec![largest, largest / 4, largest / 16])
     }
 
+    /// Fails if the matrices of a call do not fit into memory, before a search takes time.
+    fn check_memory(&self, call: &Call) -> Result<()> {
+        let (what, shapes, facts) = (call.words()?, call.operands()?, &self.device.facts);
+        check_device(&what, &shapes, call.dtype(), facts)?;
+        // the worker process holds the operands before and after a call, and those on a device that works in host memory
+        let copies = if facts.host_memory { 3 } else { 2 };
+        let elements = shapes.iter().map(|(rows, cols)| rows.saturating_mul(*cols)).fold(0, usize::saturating_add);
+        memory::check(&what, elements.saturating_mul(copies * call.dtype().size()))
+    }
+
     fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
         let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device));
         let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
+        let task = self.args.task();
         // kernels with barriers take minutes to compile for a CPU, and are slower there
-        let suits = |goal: &Goal| !self.device.facts.is_cpu() || goal.kernel == "gemm_panel" || self.args.kernel.is_some();
+        let compiles = |goal: &Goal| self.device.language.is_none() || !self.device.facts.is_cpu() || goal.kernel == "gemm_panel";
+        // where there is a kernel `solve`, the kernels of `triangle` solve no system
+        let is_of_task = |goal: &Goal| task != Task::Trsm || goal.kernel != "triangle";
+        let suits = |goal: &Goal| self.args.kernel.is_some() || (compiles(goal) && is_of_task(goal));
         Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
     }
 
@@ -206,7 +235,7 @@ impl<'a> Session<'a> {
         }
         let mut measured = None;
         for goal in goals.iter().rev() {
-            let known = outcomes(&plan.journals, goal, &self.device)?;
+            let known = plan.outcomes(goal, &self.device)?;
             if !known.is_empty() {
                 measured = Some((goal, known));
                 break;
@@ -215,7 +244,7 @@ impl<'a> Session<'a> {
         let Some((goal, known)) = measured else { return Ok(()) };
         self.args.record.iter().try_for_each(|path| pictures::record(path, goal, &self.device, &known))?;
         let Some(path) = &self.args.plot else { return Ok(()) };
-        goal.call.shape()?.flops().map_or(Ok(()), |flops| pictures::draw(path, goal, &known, flops))
+        goal.call.flops()?.map_or(Ok(()), |flops| pictures::draw(path, goal, &known, flops))
     }
 }
 

@@ -1,0 +1,12 @@
+// Returns the best candidate of a work-group.
+#define CANDIDATES ITEMS
+static Candidate best_of_group(Candidate c, __local Candidate *candidates) {
+    candidates[get_local_id(0)] = c;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    Candidate best = candidates[0];
+    for (uint e = 1; e < ITEMS; ++e)
+        if (candidates[e].bits > best.bits || (candidates[e].bits == best.bits && candidates[e].origin < best.origin))
+            best = candidates[e];
+    return best;
+}
+

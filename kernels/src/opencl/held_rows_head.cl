@@ -1,0 +1,38 @@
+// LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch, by work-groups that wait for one another. Each work-item
+// holds one row in registers until the panel is factored. The rules for choosing pivots are the rules of `getrf_panel`.
+//
+// A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s:
+// each work-group sends its best candidate with its row, and the work-group with the row at place s sends this row. Each work-group
+// then receives all candidates, the best row and the row at place s. After step s, x[0] belongs to column s + 1: the columns rotate,
+// so that no index of a register varies.
+//
+// A message consists of words of 64 bits: a word holds 32 bits of data and the number of the step, s + 1. A work-item that receives a
+// word reads it until it holds the number of the step, so that messages need no order in memory. `records` holds two sets of a record
+// per work-group and one record for the row at place s. Steps use the sets in turn: a work-group that sends in step s + 2 has received
+// all messages of step s + 1, and their senders had received all messages of step s. The words are zero before the launch.
+
+// Number of words of an element and of the head of a record, and number of words in a record
+#define WORDS (REAL_BYTES / 4)
+#define HEAD 4
+#define RECORD (HEAD + WIDTH * WORDS)
+
+#if WORDS == 2
+typedef ulong Bits;
+#define AS_BITS(x) as_ulong(x)
+#define AS_REAL(x) as_double(x)
+#else
+typedef uint Bits;
+#define AS_BITS(x) as_uint(x)
+#define AS_REAL(x) as_float(x)
+#endif
+
+// A candidate for the pivot: the bits of its magnitude, which have the order of the magnitudes, and its place and work-group.
+typedef struct {
+    Bits bits;
+    uint origin;
+} Candidate;
+#define ORIGIN(place, group) ((place) << 8 | (group))
+#define PLACE(origin) ((origin) >> 8)
+#define GROUP(origin) ((origin) & 255)
+#define NOWHERE 0xffffffff
+

@@ -135,6 +135,17 @@ fn with_the_order_of_matrix_units() {
     }
 }
 
+/// Tests panels whose rows one work-group holds. Other work-groups would have to run at the same time, which devices that are no GPUs do
+/// not promise.
+#[test]
+fn with_held_rows() {
+    for device in devices([|device| device]) {
+        device.prefer_kernels("held_rows items=128").expect("the kernels have parameters").unwrap();
+        Instructions(&device).panels::<f64>();
+        Instructions(&device).panels::<f32>();
+    }
+}
+
 /// Tests products whose terms are divided into parts: with equal and with unequal numbers of slices, with fewer terms than parts, with one
 /// row, and with one column. Each case computes one product only, as in [`with_each_model_of_memory`].
 #[test]

@@ -135,6 +135,8 @@ pub enum Family {
     Solve,
     /// Kernel in which one work-group factors a narrow panel.
     Panel,
+    /// Kernel in which work-groups that wait for one another factor a panel. Each work-item holds a row.
+    HeldRows,
     /// Kernels that factor a panel by strips, each of which a work-group holds in registers.
     Strips,
     /// Kernel in which many work-groups factor a panel column by column.
@@ -145,12 +147,13 @@ pub enum Family {
 
 impl Family {
     /// All families, in the order of their declaration.
-    pub const ALL: [Family; 8] = [
+    pub const ALL: [Family; 9] = [
         Family::Elements,
         Family::Triangle,
         Family::Exchange,
         Family::Solve,
         Family::Panel,
+        Family::HeldRows,
         Family::Strips,
         Family::Columns,
         Family::Batched,
@@ -165,6 +168,7 @@ impl Family {
             Family::Exchange => "exchange",
             Family::Solve => "solve",
             Family::Panel => "panel",
+            Family::HeldRows => "held_rows",
             Family::Strips => "strips",
             Family::Columns => "columns",
             Family::Batched => "batched",

@@ -81,6 +81,16 @@ fn body(program: &Program) -> Body {
         Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),
         Program::Solve { .. } => include_str!("opencl/solve.cl"),
+        Program::HeldRows { strips: true, .. } => concat!(
+            include_str!("opencl/held_rows_head.cl"),
+            include_str!("opencl/candidates.cl"),
+            include_str!("opencl/held_rows.cl")
+        ),
+        Program::HeldRows { strips: false, .. } => concat!(
+            include_str!("opencl/held_rows_head.cl"),
+            include_str!("opencl/candidates_by_definition.cl"),
+            include_str!("opencl/held_rows.cl")
+        ),
         Program::Panel { .. } => include_str!("opencl/panel.cl"),
         Program::Strips { .. } => include_str!("opencl/strips.cl"),
         Program::Columns { .. } => include_str!("opencl/columns.cl"),

@@ -20,6 +20,10 @@ pub const STRIPS: usize = 128;
 pub const STRIPS_THAT_WAIT: usize = 2 * STRIPS;
 /// Maximum number of columns of a panel that many work-groups factor column by column.
 pub const COLUMNS: usize = 64;
+/// Maximum number of columns of a panel whose rows the work-items of [`Program::HeldRows`] hold in registers.
+pub const HELD_COLUMNS: usize = 32;
+/// Maximum number of work-groups of [`Program::HeldRows`], and one more than its largest row number: a word of 32 bits holds both.
+pub(crate) const HELD_LIMITS: [usize; 2] = [255, 1 << 24];
 /// Number of work-items of [`Program::Columns`] that share a row of a panel.
 const LANES: usize = 8;
 /// Number of work-items of [`Program::Solve`] that hold the same unknowns, each for other right-hand sides.
@@ -171,6 +175,16 @@ pub enum Program {
         /// Number of work-items in a work-group, a power of two for which `unknowns_of_group` is at least [`TRIANGLE`].
         items: usize,
     },
+    /// Kernel `getrf_held_rows`, in which work-groups that wait for one another factor a panel of at most [`HELD_COLUMNS`] columns. Each
+    /// work-item holds one row.
+    HeldRows {
+        /// Element type of the matrices.
+        dtype: DType,
+        /// Number of work-items in a work-group.
+        items: usize,
+        /// Whether the text compares candidates by PTX instructions of strips of 32 work-items.
+        strips: bool,
+    },
     /// Kernel `getrf_panel`, in which one work-group factors a narrow panel.
     Panel {
         /// Element type of the matrices.
@@ -225,6 +239,13 @@ pub fn notes(groups: usize) -> usize {
     2 * (groups + 1) * (COLUMNS + 2)
 }
 
+/// Returns the number of 32-bit words in the records through which `groups` work-groups of [`Program::HeldRows`] exchange candidates.
+#[must_use]
+pub fn record_words(groups: usize, dtype: DType) -> usize {
+    // two sets of records, whose words of 64 bits hold half of their bits as data: four words of a head, then a row
+    2 * 2 * (groups + 1) * (4 + HELD_COLUMNS * dtype.size() / size_of::<u32>())
+}
+
 impl Program {
     /// Returns the element type of the matrices.
     #[must_use]
@@ -243,6 +264,7 @@ impl Program {
             | Program::Exchange { dtype, .. }
             | Program::Triangle { dtype, .. }
             | Program::Solve { dtype, .. }
+            | Program::HeldRows { dtype, .. }
             | Program::Panel { dtype, .. }
             | Program::Strips { dtype, .. }
             | Program::Columns { dtype, .. } => dtype,
@@ -297,6 +319,7 @@ impl Program {
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
             Program::GemmBatched { lanes, .. } => [lanes * lanes, 1],
             Program::Panel { items, .. }
+            | Program::HeldRows { items, .. }
             | Program::LuBatched { items, .. }
             | Program::LuRows { items, .. }
             | Program::Columns { items, .. }
@@ -372,6 +395,14 @@ impl Program {
                 // as many rows, and the row that each place holds
                 local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
             }
+            Program::HeldRows { items, strips: true, .. } if !items.is_multiple_of(STRIP) || !items.is_power_of_two() => {
+                Err(format!("{items} work-items are no power of two strips of {STRIP}"))
+            }
+            // local memory holds two sets of candidates, and four rows
+            Program::HeldRows { dtype, items, .. } => {
+                let bytes = 2 * items * (dtype.size() + size_of::<u64>()) + 4 * HELD_COLUMNS * dtype.size();
+                local("the search for a pivot", bytes).and_then(|()| group(items))
+            }
             // local memory holds a magnitude and a row number for each work-item
             Program::Panel { dtype, items } => {
                 local("the search for a pivot", items * (dtype.size() + size_of::<u64>())).and_then(|()| group(items))
@@ -439,6 +470,10 @@ impl Program {
                 ("solve", [&[("items", items), ("lanes", SOLVERS)][..], &own].concat())
             }
             Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
+            Program::HeldRows { dtype, items, strips } => {
+                let text = [("real_bytes", dtype.size()), ("strips", usize::from(strips))];
+                ("held_rows", [&[("items", items), ("width", HELD_COLUMNS)][..], &text].concat())
+            }
             Program::Panel { items, .. } => ("panel", vec![("items", items)]),
             Program::Strips { dtype, params: params @ StripParams { items, .. } } => {
                 let lines = LINES.min(items);

@@ -39,6 +39,7 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("c_ld", Size),
         ],
         "gemm_vector" | "gemm_block" | "gemm_mma" => signature("gemm_tile"),
+        "getrf_held_rows" => [signature("getrf_panel"), vec![("records", StripCounters)]].concat(),
         "mma_probe" => vec![("x", In), ("y", Out)],
         "sum_parts" => vec![
             ("m", Size),

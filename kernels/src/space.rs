@@ -200,7 +200,7 @@ impl Task {
             // a device without the kernel `solve` solves by `triangle`
             Task::Trsm => &["solve", "triangle"],
             Task::Trtri => &["triangle"],
-            Task::Getrf => &["strips", "columns", "panel"],
+            Task::Getrf => &["held_rows", "strips", "columns", "panel"],
             Task::Laswp => &["exchange"],
             Task::Scale => &["elements"],
         }

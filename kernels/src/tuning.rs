@@ -5,7 +5,7 @@ use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits};
 use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
 use crate::mma::NO_UNIT;
 use crate::product::Product;
-use crate::program::Program;
+use crate::program::{HELD_LIMITS, Program};
 use crate::scratch::Purpose;
 use crate::strips::StripParams;
 
@@ -37,9 +37,39 @@ pub struct Tuning {
     pub max_scratch_bytes: usize,
     /// Number of multiprocessors of the device, or 1 if the driver does not report it.
     units: usize,
+    /// How kernels that hold rows of a panel run on the device.
+    pub held_rows: HeldRows,
     /// Whether one launch factors all strips, so that work-groups wait for one another ([`Feature::GroupsMayWait`]). Only the
     /// WGSL program has a kernel that factors all strips in one launch.
     pub groups_may_wait: bool,
+}
+
+/// How kernels that hold rows of a panel run on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldRows {
+    /// Whether work-items compare candidates by PTX instructions.
+    pub strips: bool,
+    /// Maximum number of work-groups, which wait for one another. All work-groups of all queues must run at the same time.
+    pub groups: usize,
+}
+
+impl HeldRows {
+    fn on(facts: &DeviceFacts) -> Self {
+        // devices of other instruction sets may not run work-groups at the same time
+        let groups = if takes_ptx(facts) { facts.compute_units.unwrap_or(1) / facts.queues.max(1) } else { 1 };
+        HeldRows { strips: takes_ptx(facts), groups: groups.clamp(1, HELD_LIMITS[0]) }
+    }
+
+    /// Returns whether work-groups of `items` work-items hold a panel of `rows` rows.
+    #[must_use]
+    pub fn hold(&self, rows: usize, items: usize) -> bool {
+        rows <= items.saturating_mul(self.groups) && rows < HELD_LIMITS[1]
+    }
+}
+
+/// Returns whether the OpenCL compiler of a device takes PTX instructions.
+fn takes_ptx(facts: &DeviceFacts) -> bool {
+    facts.identity.architecture.starts_with(PTX)
 }
 
 /// The entries of one family in the order of preference.
@@ -103,6 +133,7 @@ impl Tuning {
             groups: Default::default(),
             max_scratch_bytes: facts.limits.buffer,
             units: facts.compute_units.unwrap_or(1),
+            held_rows: HeldRows::on(facts),
             groups_may_wait: dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait),
         };
         for entry in database.entries(facts, dialect) {
@@ -234,7 +265,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
         Kernel::Product(Product::Mma(_)) if dialect != Dialect::OpenClC => {
             return Err("the language is OpenCL C, in which the kernel is written".to_owned());
         }
-        Kernel::Product(Product::Mma(params)) if params.unit != NO_UNIT && !facts.identity.architecture.starts_with(PTX) => {
+        Kernel::Product(Product::Mma(params)) if params.unit != NO_UNIT && !takes_ptx(facts) => {
             return Err("the compiler of the device takes instructions of PTX, which are for devices of the kind sm_…".to_owned());
         }
         Kernel::Product(product) => {
@@ -257,6 +288,10 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
                 );
             }
             Family::Panel => Program::Panel { dtype, items },
+            Family::HeldRows if dialect != Dialect::OpenClC => {
+                return Err("the language is OpenCL C, in which the kernel is written".to_owned());
+            }
+            Family::HeldRows => Program::HeldRows { dtype, items, strips: takes_ptx(facts) },
             Family::Strips => {
                 let params = StripParams::choose(dtype, 1, items, false);
                 let params = params.ok_or_else(|| format!("{items} work-items are too few for a strip"))?;

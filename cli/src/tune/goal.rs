@@ -111,8 +111,9 @@ pub fn preferred(kernel: Kernel, dtype: DType) -> String {
 /// strips, else column by column, else in one work-group, so that the kernels that come first are stopped.
 pub fn alone(kernel: Kernel, dtype: DType) -> String {
     let stopped: &[&str] = match kernel.family() {
-        "columns" => &["strips", "columns"],
-        "panel" => &["strips", "columns", "panel"],
+        "strips" => &["held_rows", "strips"],
+        "columns" => &["held_rows", "strips", "columns"],
+        "panel" => &["held_rows", "strips", "columns", "panel"],
         // the CPU backend uses the first blocks that a text names
         CPU_BLOCKS => &[],
         family => &[family],

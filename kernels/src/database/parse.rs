@@ -137,7 +137,9 @@ fn condition(word: &str) -> Option<(&str, &str)> {
 fn conditions_of(kernel: Kernel) -> &'static [&'static str] {
     match kernel {
         Kernel::Product(_) => &["language", "groups", "side", "tall", "wide", "terms"],
-        Kernel::Group(Family::Panel | Family::Strips | Family::Columns | Family::Exchange, _) => &["language", "rows"],
+        Kernel::Group(Family::Panel | Family::HeldRows | Family::Strips | Family::Columns | Family::Exchange, _) => {
+            &["language", "rows"]
+        }
         Kernel::Group(Family::Elements | Family::Triangle | Family::Solve | Family::Batched, _) | Kernel::Stop(_) => &["language"],
         Kernel::Cpu(_) => &[],
     }

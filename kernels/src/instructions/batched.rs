@@ -257,7 +257,7 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Fills a column of integers with zeros.
-    unsafe fn clear(&mut self, info: View<'_, D::Buffer>) -> Result<()> {
+    pub(super) unsafe fn clear(&mut self, info: View<'_, D::Buffer>) -> Result<()> {
         let (group, dtype) = (self.elements_group(), self.dtype);
         self.parts((info.rows, 1), [group, 1], |device, (first, _, some, _)| {
             let args = [Arg::Size(some), Arg::Out(info.buffer), Arg::Size(info.at + first)];

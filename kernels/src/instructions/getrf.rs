@@ -5,7 +5,7 @@ use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
-use crate::program::{COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, rows_of_group};
+use crate::program::{COLUMNS, HELD_COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, record_words, rows_of_group};
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
 
@@ -57,6 +57,8 @@ impl<B> Panel<'_, B> {
 enum PanelKernel {
     /// The fields are the shape of a strip and the maximum number of strips. One work-group factors each strip.
     Strips(StripParams, usize),
+    /// Work-groups that wait for one another hold the rows of the panel. The field is the number of work-items in a work-group.
+    HeldRows(usize),
     /// Many work-groups factor the panel column by column. The field is the number of work-items in a work-group.
     Columns(usize),
     /// One work-group factors the panel. The fields are its number of work-items and the maximum number of columns.
@@ -68,6 +70,7 @@ impl PanelKernel {
     fn width(&self) -> usize {
         match self {
             PanelKernel::Strips(params, strips) => strips * params.width,
+            PanelKernel::HeldRows(_) => HELD_COLUMNS,
             PanelKernel::Columns(_) => COLUMNS,
             PanelKernel::Group(_, width) => *width,
         }
@@ -111,6 +114,7 @@ impl<D: Target> Sequence<'_, D> {
             return unsafe {
                 match way {
                     PanelKernel::Strips(params, _) => self.getrf_strips(params, panel),
+                    PanelKernel::HeldRows(items) => self.getrf_held_rows(items, panel),
                     PanelKernel::Columns(items) => self.getrf_columns(items, panel),
                     PanelKernel::Group(items, _) => self.getrf_panel(items, panel),
                 }
@@ -132,10 +136,18 @@ impl<D: Target> Sequence<'_, D> {
         Ok(())
     }
 
-    /// Chooses the kernel that factors narrow panels of `rows` rows: by strips, else column by column, else in one work-group.
+    /// Chooses the kernel that factors narrow panels of `rows` rows: by held rows, else by strips, else column by column, else in one work-group.
     fn choose_panel_kernel(&mut self, rows: usize) -> Result<PanelKernel> {
         let dtype = self.dtype;
         let (waits, room) = (self.device.tuning().groups_may_wait, self.device.tuning().max_scratch_bytes);
+        let held = self.device.tuning().held_rows;
+        for entry in 0.. {
+            let Some(items) = self.device.tuning().groups(Family::HeldRows, dtype, rows).nth(entry) else { break };
+            let program = Program::HeldRows { dtype, items, strips: held.strips };
+            if held.hold(rows, items) && self.device.can_run(&program, "getrf_held_rows")? {
+                return Ok(PanelKernel::HeldRows(items));
+            }
+        }
         let most = if waits { STRIPS_THAT_WAIT } else { STRIPS };
         for entry in 0.. {
             let Some(params) = self.device.tuning().strips(dtype, rows).nth(entry) else { break };
@@ -218,6 +230,23 @@ impl<D: Target> Sequence<'_, D> {
         let pivots = [Arg::In(panel.ipiv.buffer), Arg::Size(panel.ipiv.at)];
         let memory = [&[Arg::Size(first_row), Arg::In(&*place)][..], &Arg::output(a), &pivots].concat();
         launch("leave_strips", [params.height(), strips.div_ceil(STRIPS_PER_ITEM)], &[&extents[..], &memory].concat())
+    }
+
+    /// Factors a narrow panel with work-groups that wait for one another.
+    unsafe fn getrf_held_rows(&mut self, items: usize, panel: Panel<'_, D::Buffer>) -> Result<()> {
+        let Panel { pivoting, first_row, a, .. } = panel;
+        let (groups, strips) = (a.rows.div_ceil(items), self.device.tuning().held_rows.strips);
+        let words = record_words(groups, self.dtype);
+        let records = self.device.scratch(Purpose::PivotExchange, words * size_of::<u32>())?;
+        let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
+        let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*records)]].concat();
+        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, strips }, [groups * items, 1]);
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has
+        // room for all records.
+        unsafe {
+            self.clear(View { buffer: &*records, at: 0, rows: words, cols: 1, ld: words })?;
+            self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args })
+        }
     }
 
     /// Factors a narrow panel with many work-groups, which exchange pivots between two launches.

@@ -89,6 +89,8 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
             if (q < count && (of_s ? holds_s == step : has_best)) send_element((of_s ? at_s : own) + HEAD + q * WORDS, step, sent[of_s][q]);
         }
 
+        // a device may run the work-items of a work-group one after the other between two barriers
+        barrier(CLK_LOCAL_MEM_FENCE);
         best = t < groups ? receive_candidate(set + t * RECORD, step) : none;
         best = best_of_group(best, candidates[1]);
         for (uint e = t; e < 2 * WIDTH; e += ITEMS) {

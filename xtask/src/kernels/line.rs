@@ -29,7 +29,7 @@ impl Subject<'_> {
     pub fn file(&self) -> Option<&'static str> {
         match self.family {
             "gemm" => Some("gemm.txt"),
-            "strips" | "columns" | "panel" => Some("getrf.txt"),
+            "held_rows" | "strips" | "columns" | "panel" => Some("getrf.txt"),
             "elements" | "triangle" | "exchange" | "solve" | "batched" => Some("groups.txt"),
             "cpu_blocks" => Some("cpu.txt"),
             _ => None,

@@ -19,6 +19,9 @@
 //! | `terms>=N`, `terms<=N` | products with at least, or at most, N terms (extent along k) |
 //! | `rows>=N` | panels with at least N rows |
 //!
+//! An entry may also name a threshold, at which one kernel or algorithm takes over from another, such as `lu_block columns=1024`. Its only
+//! parameter is named by its unit ([`Threshold`]; `docs/tuning.md` lists all thresholds). The words `f32`, `f64`, `opencl` and `wgsl` may restrict it, but no sizes.
+//!
 //! An entry `stop gemm`, or `stop` with the name of a family such as `stop strips`, says that no later entry for products or for the
 //! family applies.
 
@@ -27,6 +30,7 @@ use std::sync::LazyLock;
 use lapidary_core::{DType, DeviceFacts, DeviceKind};
 
 use crate::product::Product;
+use crate::thresholds::Threshold;
 use crate::tuning::Dialect;
 
 mod parse;
@@ -59,6 +63,14 @@ pub struct Entry {
     pub origin: String,
 }
 
+impl Entry {
+    /// Returns the element types to which the entry applies.
+    pub(crate) fn dtypes(&self) -> impl Iterator<Item = DType> + use<> {
+        let only = self.dtype;
+        [DType::F32, DType::F64].into_iter().filter(move |&dtype| only.is_none_or(|only| only == dtype))
+    }
+}
+
 /// A kernel of a family, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
@@ -66,6 +78,8 @@ pub enum Kernel {
     Product(Product),
     /// A kernel whose only parameter is the number of work-items in a work-group.
     Group(Family, usize),
+    /// No kernel, but the value of a threshold between kernels.
+    Threshold(Threshold, usize),
     /// No kernel: entries after this one do not apply. Without a kernel of a family, a device does the work in another way. `None`
     /// stands for the kernels for products.
     Stop(Option<Family>),
@@ -80,12 +94,13 @@ impl Kernel {
         parse::kernel(name, values.to_vec())
     }
 
-    /// Returns the name of the family in the database: `gemm` for all kernels for products.
+    /// Returns the name of the family in the database: `gemm` for all kernels for products, and its own name for a threshold.
     #[must_use]
     pub fn family(&self) -> &'static str {
         match self {
             Kernel::Product(_) | Kernel::Stop(None) => "gemm",
             Kernel::Group(family, _) | Kernel::Stop(Some(family)) => family.name(),
+            Kernel::Threshold(threshold, _) => threshold.name(),
         }
     }
 
@@ -95,6 +110,7 @@ impl Kernel {
         match self {
             Kernel::Product(product) => product.values(),
             Kernel::Group(_, items) => vec![("items", *items)],
+            Kernel::Threshold(threshold, value) => vec![(threshold.unit(), *value)],
             Kernel::Stop(_) => Vec::new(),
         }
     }
@@ -194,10 +210,11 @@ impl Scope {
 }
 
 /// The texts of this crate, with their file names.
-const TEXTS: [(&str, &str); 3] = [
+const TEXTS: [(&str, &str); 4] = [
     ("gemm.txt", include_str!("../database/gemm.txt")),
     ("getrf.txt", include_str!("../database/getrf.txt")),
     ("groups.txt", include_str!("../database/groups.txt")),
+    ("thresholds.txt", include_str!("../database/thresholds.txt")),
 ];
 
 impl Database {

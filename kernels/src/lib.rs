@@ -27,6 +27,7 @@ mod snapshots;
 pub mod space;
 mod strips;
 mod template;
+mod thresholds;
 mod translate;
 mod tuning;
 pub mod wgsl;
@@ -36,10 +37,11 @@ pub use call::{Arg, Call, Target, View};
 pub use database::Database;
 pub use params::{PanelBlocks, PanelParams, TileParams, VectorParams};
 pub use product::Product;
-pub use program::{PANEL, Program, TRIANGLE};
+pub use program::{Program, TRIANGLE};
 pub use record::{Launch, launches};
 pub use scratch::{Purpose, Scratch};
-pub use strips::StripParams;
+pub use strips::{StripLimits, StripParams};
+pub use thresholds::Threshold;
 pub use tuning::{Dialect, Tuning, check};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from

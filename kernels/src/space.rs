@@ -4,6 +4,7 @@ use lapidary_core::DType;
 
 use crate::database::{Family, ProductSizes};
 use crate::product::Product;
+use crate::thresholds::Threshold;
 
 /// A parameter of a kernel with the values that are worth trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub struct Axis {
     pub is_structural: bool,
 }
 
-/// Returns the parameters of a kernel of the database with the values worth trying, or `None` if no kernel has the name `kernel`. Not
-/// every combination of values is a kernel ([`check`](crate::check)).
+/// Returns the parameters of a kernel of the database with the values worth trying, or `None` if no kernel has the name `kernel`. A
+/// threshold has one parameter. Not every combination of values is a kernel ([`check`](crate::check)).
 #[must_use]
 pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
     let axis = |name, values: &[usize]| Axis { name, values: values.to_vec(), is_structural: false };
@@ -75,6 +76,9 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             axis("split", &[1]),
         ],
         _ => {
+            if let Some(threshold) = Threshold::named(kernel).filter(|threshold| !threshold.trials().is_empty()) {
+                return Some(vec![axis(threshold.unit(), threshold.trials())]);
+            }
             let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;
             let most = if matches!(family, Family::Batched | Family::Elements) { 8 } else { 10 };
             vec![axis("items", &(0..=most).map(|power| 1 << power).collect::<Vec<usize>>())]
@@ -117,15 +121,26 @@ fn narrow_values(axis: &Axis, [m, n, _]: [usize; 3]) -> Vec<usize> {
     }
 }
 
-/// Returns the names of all kernels whose parameters can be tuned for a routine: kernels for products, or families of other kernels.
+/// Returns the names of all kernels whose parameters can be tuned for a routine: kernels for products, or families of other kernels and
+/// thresholds.
 #[must_use]
 pub fn kernels_of(routine: lapidary_core::Routine) -> &'static [&'static str] {
     use lapidary_core::Routine;
     match routine {
         Routine::Gemm => &Product::KERNELS,
-        Routine::Trsm => &["solve"],
-        Routine::Getrf => &["strips", "columns", "panel"],
-        Routine::Laswp => &["exchange"],
+        Routine::Trsm => &["solve", "trsm_block"],
+        Routine::Getrf => &[
+            "strips",
+            "columns",
+            "panel",
+            "lu_block",
+            "lu_panel",
+            "lu_strips",
+            "lu_waiting_strips",
+            "strip_rows",
+            "strip_elements",
+        ],
+        Routine::Laswp => &["exchange", "exchange_groups"],
         Routine::Getrs | Routine::Gesv => &[],
     }
 }

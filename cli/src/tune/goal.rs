@@ -96,8 +96,12 @@ pub fn preferred(kernel: Kernel, dtype: DType) -> String {
 }
 
 /// The text of the database that makes a device use this kernel and no other one that does the same work. Panels are factored by
-/// strips, else column by column, else in one work-group, so that the kernels that come first are stopped.
+/// strips, else column by column, else in one work-group, so that the kernels that come first are stopped. The value of a threshold leaves
+/// the kernels as they are.
 pub fn alone(kernel: Kernel, dtype: DType) -> String {
+    if let Kernel::Threshold(..) = kernel {
+        return preferred(kernel, dtype);
+    }
     let stopped: &[&str] = match kernel.family() {
         "columns" => &["strips", "columns"],
         "panel" => &["strips", "columns", "panel"],
@@ -110,7 +114,7 @@ pub fn alone(kernel: Kernel, dtype: DType) -> String {
 #[cfg(test)]
 mod tests {
     use lapidary::core::Limits;
-    use lapidary::kernels::{Database, Tuning};
+    use lapidary::kernels::{Database, Threshold, Tuning};
 
     use super::*;
 
@@ -138,6 +142,19 @@ mod tests {
                 assert_eq!(products, [goal.kernel_at(point)]);
             }
         }
+    }
+
+    #[test]
+    fn a_threshold_is_searched_beside_the_kernels_in_use() {
+        let Device { facts, dialect } = device();
+        let call = Call { routine: "getrf".to_owned(), is_f64: true, sizes: [64; 3], transposed: [false; 2], seed: 1 };
+        let goal = Goal::new(call, "lu_block", &device()).unwrap();
+        assert_eq!(goal.space.len(), Threshold::LuBlock.trials().len());
+        let tuning = Tuning::lookup(Database::shipped(), &facts, dialect);
+        let preferred = tuning.clone().preferring(&goal.job(0, 1).entries, &facts, dialect).unwrap();
+        assert_eq!(preferred.threshold(Threshold::LuBlock, DType::F64), Threshold::LuBlock.trials()[0]);
+        assert_eq!(preferred.threshold(Threshold::LuBlock, DType::F32), 1024);
+        assert_eq!(preferred.strips(DType::F64, 64).next(), tuning.strips(DType::F64, 64).next());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use lapidary_core::{DType, DeviceKind};
 
 use super::{Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope};
 use crate::product::Product;
+use crate::thresholds::Threshold;
 use crate::tuning::Dialect;
 
 /// Kinds of devices with their names in the database.
@@ -89,6 +90,9 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
         Some(family) => Kernel::Stop(Some(self::family(family)?)),
         None => kernel(name, values)?,
     };
+    if matches!(kernel, Kernel::Threshold(..)) && (least != Least::default() || sizes != ProductSizes::default()) {
+        return Err("a threshold has no conditions on sizes".to_owned());
+    }
     Ok(Entry { scope: scope.clone(), dtype, dialect, least, sizes, kernel, origin })
 }
 
@@ -105,6 +109,10 @@ pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kerne
     };
     let kernel = if let Some(product) = Product::from_values(name, &mut value) {
         Kernel::Product(product?)
+    } else if let Some(threshold) = Threshold::named(name) {
+        let value = value(threshold.unit())?;
+        threshold.check(value)?;
+        Kernel::Threshold(threshold, value)
     } else {
         Kernel::Group(family(name)?, value("items")?)
     };
@@ -132,6 +140,7 @@ impl fmt::Display for Kernel {
         match self {
             Kernel::Product(product) => write!(f, "{product}"),
             Kernel::Group(family, items) => write!(f, "{} items={items}", family.name()),
+            Kernel::Threshold(threshold, value) => write!(f, "{} {}={value}", threshold.name(), threshold.unit()),
             Kernel::Stop(family) => write!(f, "stop {}", family.map_or("gemm", Family::name)),
         }
     }
@@ -159,7 +168,7 @@ impl fmt::Display for Entry {
         let kernel = self.kernel.to_string();
         let (name, values) = match self.kernel {
             Kernel::Stop(_) => (&*kernel, ""),
-            Kernel::Product(_) | Kernel::Group(..) => kernel.split_once(' ').unwrap_or((&kernel, "")),
+            Kernel::Product(_) | Kernel::Group(..) | Kernel::Threshold(..) => kernel.split_once(' ').unwrap_or((&kernel, "")),
         };
         f.write_str(name)?;
         self.dtype.iter().try_for_each(|dtype| write!(f, " {dtype}"))?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lapidary::core::Routine;
 use lapidary::kernels::database::Kernel;
-use lapidary::kernels::{Tuning, launches};
+use lapidary::kernels::{Launch, Threshold, Tuning, launches};
 use lapidary::{DType, Settings};
 
 use super::super::kernel::{instruction, product_used};
@@ -149,15 +149,21 @@ impl<'a> Session<'a> {
     /// The kernel that a product uses before it is tuned. `None` for other routines, whose calls use several kernels. For a product with
     /// too many launches to be listed, this is the first kernel that the database names.
     fn used(&self, call: &Call) -> Result<Option<Kernel>> {
-        let (shape, dtype) = (call.shape()?, call.dtype());
-        if shape.routine != Routine::Gemm {
+        let dtype = call.dtype();
+        if call.shape()?.routine != Routine::Gemm {
             return Ok(None);
         }
-        let used = match launches(&self.device.facts, &self.tuning, dtype, &instruction(&shape, dtype)?) {
-            Ok(launches) => product_used(&launches, &self.tuning, dtype, call.sizes),
-            Err(_) => self.tuning.products(dtype, call.sizes).next(),
+        let used = match self.launches(call)? {
+            Some(launches) => product_used(&launches, &self.tuning, dtype, call.sizes),
+            None => self.tuning.products(dtype, call.sizes).next(),
         };
         Ok(used.map(Kernel::Product))
+    }
+
+    /// The launches of a call with the kernels in use. `None` if there are too many to be listed.
+    fn launches(&self, call: &Call) -> Result<Option<Vec<Launch>>> {
+        let dtype = call.dtype();
+        Ok(launches(&self.device.facts, &self.tuning, dtype, &instruction(&call.shape()?, dtype)?).ok())
     }
 
     fn measurement(&self, goal: &Goal, seconds: f64, flops: Option<f64>) -> String {
@@ -194,8 +200,13 @@ impl<'a> Session<'a> {
     fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
         let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device));
         let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
-        // kernels with barriers take minutes to compile for a CPU, and are slower there
-        let suits = |goal: &Goal| !self.device.facts.is_cpu() || goal.kernel == "gemm_panel" || self.args.kernel.is_some();
+        let launches = self.launches(call)?.unwrap_or_default();
+        let suits = |goal: &Goal| match Threshold::named(goal.kernel) {
+            _ if self.args.kernel.is_some() => true,
+            Some(threshold) => launches.iter().any(|launch| threshold.concerns(launch.kernel)),
+            // kernels with barriers take minutes to compile for a CPU, and are slower there
+            None => !self.device.facts.is_cpu() || goal.kernel == "gemm_panel",
+        };
         Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
     }
 

@@ -50,7 +50,8 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
                 axis("mv", &[1, 2, 3, 4, 5, 6]),
                 structural("vw", &[2, 4, 8, 16]),
                 axis("nr", &[2, 3, 4, 5, 6, 8, 10, 12, 14]),
-                axis("group", &[1]),
+                // a driver for a CPU that runs several work-items in the lanes of a vector needs more than one
+                axis("group", &[1, 8, 16, 32]),
                 axis("kc", &terms),
                 axis("mc", &[96, 384, 1536, 4096]),
                 axis("nc", &[96, 384, 1536, 4096]),

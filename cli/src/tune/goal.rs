@@ -7,6 +7,7 @@ use lapidary::{DType, DeviceFacts};
 use lapidary_tune::{Axis, Header, Space};
 
 use super::message::{Call, Job};
+use super::values::Values;
 use crate::failure::{Failure, Result};
 
 /// The device whose kernels are tuned.
@@ -29,12 +30,14 @@ pub struct Goal {
 
 impl Goal {
     /// Makes the space of a search: all combinations of values that meet the constraints of the kernel and the limits of the device.
+    /// `values` replace the values worth trying.
     ///
     /// # Errors
-    /// No kernel of the database has the name `kernel`.
-    pub fn new(call: Call, kernel: &'static str, device: &Device) -> Result<Self> {
+    /// No kernel of the database has the name `kernel`, or `values` name a parameter that the kernel does not have.
+    pub fn new(call: Call, kernel: &'static str, device: &Device, values: &Values) -> Result<Self> {
         let unknown = || Failure::usage(format!("no kernel is called `{kernel}`"));
-        let axes = axes_for(kernel, call.dtype(), call.sizes).ok_or_else(unknown)?;
+        let mut axes = axes_for(kernel, call.dtype(), call.sizes).ok_or_else(unknown)?;
+        values.replace(&mut axes).map_err(|reason| Failure::usage(format!("--values for {kernel}: {reason}")))?;
         let names: Vec<&str> = axes.iter().map(|axis| axis.name).collect();
         let axes =
             axes.into_iter().map(|axis| Axis { name: axis.name.to_owned(), values: axis.values, structural: axis.is_structural });
@@ -125,7 +128,7 @@ mod tests {
 
     fn goal(kernel: &'static str, is_f64: bool) -> Goal {
         let call = Call { routine: "gemm".to_owned(), is_f64, sizes: [64; 3], transposed: [false; 2], seed: 1 };
-        Goal::new(call, kernel, &device()).unwrap()
+        Goal::new(call, kernel, &device(), &Values::default()).unwrap()
     }
 
     #[test]
@@ -148,7 +151,7 @@ mod tests {
     fn a_threshold_is_searched_beside_the_kernels_in_use() {
         let Device { facts, dialect } = device();
         let call = Call { routine: "getrf".to_owned(), is_f64: true, sizes: [64; 3], transposed: [false; 2], seed: 1 };
-        let goal = Goal::new(call, "lu_block", &device()).unwrap();
+        let goal = Goal::new(call, "lu_block", &device(), &Values::default()).unwrap();
         assert_eq!(goal.space.len(), Threshold::LuBlock.trials().len());
         let tuning = Tuning::lookup(Database::shipped(), &facts, dialect);
         let preferred = tuning.clone().preferring(&goal.job(0, 1).entries, &facts, dialect).unwrap();
@@ -158,13 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn given_values_are_the_whole_space_if_the_kernel_takes_them() {
+        let call = Call { routine: "gemm".to_owned(), is_f64: false, sizes: [64; 3], transposed: [false; 2], seed: 1 };
+        let values: Values = "mwg=16,25 nwg=8 kwg=4 mr=4 nr=4 vwm=1 stages=1,2".parse().unwrap();
+        let goal = Goal::new(call, "gemm_tile", &device(), &values).unwrap();
+        let points: Vec<&[usize]> = (0..goal.space.len()).map(|point| goal.space.point(point)).collect();
+        // mr divides 16 only
+        assert_eq!((points, goal.space.total()), (vec![&[16, 8, 4, 4, 4, 1, 1][..], &[16, 8, 4, 4, 4, 1, 2]], 4));
+    }
+
+    #[test]
     fn a_kernel_outside_the_space_has_no_point() {
         let (tile, solve) = (goal("gemm_tile", true), goal("solve", true));
         assert_eq!(tile.point_of(solve.kernel_at(0)), None);
         assert_eq!(tile.point_of(Kernel::Stop(None)), None);
         let values = [("mwg", 24), ("nwg", 24), ("kwg", 8), ("mr", 4), ("nr", 4), ("vwm", 1), ("stages", 2)];
         assert_eq!(tile.point_of(Kernel::new("gemm_tile", &values).unwrap()), None);
-        let unknown = Goal::new(tile.call, "gemm_best", &device()).err().unwrap().to_string();
+        let unknown = Goal::new(tile.call, "gemm_best", &device(), &Values::default()).err().unwrap().to_string();
         assert!(unknown.contains("`gemm_best`"), "{unknown}");
     }
 

@@ -10,4 +10,5 @@ pub mod replay;
 pub mod results;
 pub mod search;
 pub mod sizes;
+pub mod values;
 pub mod worker;

@@ -64,6 +64,7 @@ mod tests {
 
     use super::{Device, Goal, record};
     use crate::tune::message::Call;
+    use crate::tune::values::Values;
 
     #[test]
     fn a_recording_names_its_kernel_call_and_device() {
@@ -74,7 +75,7 @@ mod tests {
         let call = Call { routine: "gemm".to_owned(), is_f64: false, sizes: [8, 16, 32], transposed: [false; 2], seed: 1 };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.tsv");
-        record(&path, &Goal::new(call, "gemm_tile", &device).unwrap(), &device, &[]).unwrap();
+        record(&path, &Goal::new(call, "gemm_tile", &device, &Values::default()).unwrap(), &device, &[]).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().next(), Some("# gemm_tile for gemm f32 m=8 n=16 k=32, Model 1, driver 2, wgsl"));
     }

@@ -123,7 +123,7 @@ pub fn journal_name(goal: &Goal) -> String {
     format!("{}-{}-{}-{sizes}.journal", goal.call.routine, goal.kernel, goal.call.dtype())
 }
 
-/// Opens the journal of a search again, and returns the outcomes of its candidates. Returns no outcomes if there is no journal, or if its
+/// Opens the journal of a search again, and returns the outcomes of the candidates of its space. Returns no outcomes if there is no journal, or if its
 /// outcomes belong to another driver or to another version of the kernels.
 ///
 /// # Errors
@@ -134,7 +134,7 @@ pub fn outcomes(journals: &Path, goal: &Goal, device: &Device) -> Result<Vec<Kno
         return Ok(Vec::new());
     }
     let opened = Journal::open(&path, &goal.header(device)).map_err(|error| Failure::file(&path, error))?;
-    Ok(opened.1)
+    Ok(opened.1.into_iter().filter(|known| goal.space.find(&known.values).is_some()).collect())
 }
 
 /// The display of the progress of all searches.

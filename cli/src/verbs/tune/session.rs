@@ -198,7 +198,7 @@ impl<'a> Session<'a> {
     }
 
     fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
-        let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device));
+        let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device, &self.args.values));
         let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
         let launches = self.launches(call)?.unwrap_or_default();
         let suits = |goal: &Goal| match Threshold::named(goal.kernel) {

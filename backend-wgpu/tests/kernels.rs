@@ -80,6 +80,8 @@ fn with_unusual_products() {
         "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=2 stages=1",
         "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=4 stages=2",
         "gemm_panel mv=1 vw=2 nr=3 group=2 kc=24 mc=16 nc=12",
+        // the block of C of the entries for CPUs
+        "gemm_panel mv=8 vw=2 nr=12 group=8 kc=24 mc=40 nc=50",
     ];
     for (_, device) in devices(|device| device) {
         for entry in ways {

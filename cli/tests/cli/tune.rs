@@ -174,7 +174,8 @@ fn all_points_of_given_values_are_measured_and_recorded() {
     let all = sweep("mv=1 vw=2 nr=2,3 group=1 kc=64 mc=96 nc=96");
     assert_eq!(all, ["1 2 2 1 64 96 96", "1 2 3 1 64 96 96"]);
     assert_eq!(sweep("mv=1 vw=2 nr=3,4 group=1 kc=64 mc=96 nc=96"), ["1 2 3 1 64 96 96", "1 2 4 1 64 96 96"]);
-    assert_eq!(candidates(&s, "end").len(), 3);
+    // the second run measures its first candidate again
+    assert_eq!(candidates(&s, "end").len(), 4);
 }
 
 #[test]

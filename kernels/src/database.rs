@@ -28,7 +28,8 @@
 //! with a speed that follow one another, the one with the shortest estimated time comes first ([`Speed`]).
 //!
 //! An entry may also name a threshold, at which one kernel or algorithm takes over from another, such as `lu_block columns=1024`. Its only
-//! parameter is named by its unit ([`Threshold`]; `docs/tuning.md` lists all thresholds). The words `f32`, `f64`, `opencl` and `wgsl` may restrict it, but no sizes.
+//! parameter is named by its unit ([`Threshold`]; `docs/tuning.md` lists all thresholds). The words `f32`, `f64`, `opencl` and `wgsl` may
+//! restrict it, but no sizes.
 //!
 //! An entry `stop gemm`, or `stop` with the name of a family such as `stop strips`, says that no later entry for products or for the
 //! family applies.

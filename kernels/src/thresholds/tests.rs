@@ -119,8 +119,8 @@ fn a_value_outside_the_range_is_named_and_skipped() {
         ("trsm_block unknowns=31", "unknowns of trsm_block is at least 32"),
         ("lu_block rows=5", "columns is not given"),
         ("lu_block columns=5 rows=5", "lu_block has no parameter `rows`"),
-        ("lu_block rows>=5 columns=5", "a threshold has no conditions on sizes"),
-        ("lu_block side<=5 columns=5", "a threshold has no conditions on sizes"),
+        ("lu_block rows>=5 columns=5", "`rows>=5` means nothing to lu_block, which knows language"),
+        ("lu_block side<=5 columns=5", "`side<=5` means nothing to lu_block, which knows language"),
         ("stop lu_block", "no kernel is called `lu_block`"),
     ] {
         let mut database = Database::default();

@@ -60,6 +60,18 @@ fn with_unusual_products() {
     }
 }
 
+/// Tests thresholds that are so small that matrices of a few rows cross them.
+#[test]
+fn with_unusual_thresholds() {
+    let panels = "lu_block columns=3\nlu_panel columns=5\nlu_columns rows=30\nlu_strips strips=2\nstrip_rows rows=4\nstrip_elements elements=8\n";
+    let others = "exchange_groups groups=2\ntrsm_block unknowns=32\nbatched_lu order=6\nbatched_gemm kibiproducts=0";
+    for device in devices([|device| device, |device| device.with_tiles().unwrap()]) {
+        device.prefer_kernels(&[panels, others].concat()).expect("the kernels have parameters").unwrap();
+        Instructions(&device).panels::<f64>();
+        Instructions(&device).batches::<f64>();
+    }
+}
+
 /// Makes a device compute products with one kernel only, so that a kernel which the driver refuses is an error.
 fn prefer(device: &OpenClDevice, entry: &str) {
     device.prefer_kernels(&format!("{entry}\nstop gemm")).expect("the kernels have parameters").unwrap();
@@ -140,7 +152,7 @@ fn with_the_order_of_matrix_units() {
 #[test]
 fn with_held_rows() {
     for device in devices([|device| device]) {
-        device.prefer_kernels("held_rows items=128").expect("the kernels have parameters").unwrap();
+        device.prefer_kernels("held_rows items=64").expect("the kernels have parameters").unwrap();
         Instructions(&device).panels::<f64>();
         Instructions(&device).panels::<f32>();
     }
@@ -189,6 +201,16 @@ fn with_operands_in_vectors() {
         Instructions(&device).products_in_vectors::<f64>();
         Instructions(&device).products_in_vectors::<f32>();
     }
+}
+
+/// Tests products of any size whose operands are copied into whole vectors first, a few terms at a time.
+#[test]
+fn with_few_terms_copied_to_vectors() {
+    let Some(device) = with_vectors("zigzag=1 ahead=0") else { return };
+    let entries = format!("{NARROW} zigzag=1 ahead=0\ncopy_operands extent=1\ncopied_terms terms=30");
+    device.prefer_kernels(&entries).expect("the kernels have parameters").unwrap();
+    Instructions(&device).products::<f64>();
+    Instructions(&device).product::<f32>([Op::NoTrans, Op::Trans], [5, 40, 70]);
 }
 
 /// Tests products whose operands are copied into whole vectors first. Operands are copied from order 64 on, which takes minutes in

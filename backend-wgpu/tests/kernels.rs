@@ -62,6 +62,17 @@ fn with_workgroup_memory() {
     }
 }
 
+/// Tests thresholds that are so small that matrices of a few rows cross them.
+#[test]
+fn with_unusual_thresholds() {
+    let panels = "lu_block columns=3\nlu_panel columns=5\nlu_columns rows=30\nlu_strips strips=2\nstrip_rows rows=4\nstrip_elements elements=8\n";
+    let others = "exchange_groups groups=2\ntrsm_block unknowns=32\nbatched_lu order=6\nbatched_gemm kibiproducts=0";
+    for (_, device) in devices(|device| device.with_tiles().unwrap().with_entries(&[panels, others].concat()).unwrap()) {
+        Instructions(&device).panels::<f32>();
+        Instructions(&device).batches::<f32>();
+    }
+}
+
 /// Tests products with kernel parameters that Lapidary chooses for no device, and that differ greatly from one another.
 #[test]
 fn with_unusual_products() {
@@ -69,6 +80,8 @@ fn with_unusual_products() {
         "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=2 stages=1",
         "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=4 stages=2",
         "gemm_panel mv=1 vw=2 nr=3 group=2 kc=24 mc=16 nc=12",
+        // the block of C of the entries for CPUs
+        "gemm_panel mv=8 vw=2 nr=12 group=8 kc=24 mc=40 nc=50",
     ];
     for (_, device) in devices(|device| device) {
         for entry in ways {

@@ -27,6 +27,10 @@
 //! reaches half of the peak, and `alone=N`, the speed of a multiprocessor with one work-group in percent of that with many. Of entries
 //! with a speed that follow one another, the one with the shortest estimated time comes first ([`Speed`]).
 //!
+//! An entry may also name a threshold, at which one kernel or algorithm takes over from another, such as `lu_block columns=1024`. Its only
+//! parameter is named by its unit ([`Threshold`]; `docs/tuning.md` lists all thresholds). The words `f32`, `f64`, `opencl` and `wgsl` may
+//! restrict it, but no sizes.
+//!
 //! An entry `stop gemm`, or `stop` with the name of a family such as `stop strips`, says that no later entry for products or for the
 //! family applies.
 
@@ -36,6 +40,7 @@ use lapidary_core::{DType, DeviceFacts, DeviceKind};
 
 use crate::cpu::CpuBlocks;
 use crate::product::Product;
+use crate::thresholds::Threshold;
 use crate::tuning::Dialect;
 
 mod parse;
@@ -74,6 +79,14 @@ pub struct Entry {
     pub origin: String,
 }
 
+impl Entry {
+    /// Returns the element types to which the entry applies.
+    pub(crate) fn dtypes(&self) -> impl Iterator<Item = DType> + use<> {
+        let only = self.dtype;
+        [DType::F32, DType::F64].into_iter().filter(move |&dtype| only.is_none_or(|only| only == dtype))
+    }
+}
+
 /// A kernel of a family, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
@@ -83,6 +96,8 @@ pub enum Kernel {
     Group(Family, usize),
     /// The cache blocks of products of the CPU backend.
     Cpu(CpuBlocks),
+    /// No kernel, but the value of a threshold between kernels.
+    Threshold(Threshold, usize),
     /// No kernel: entries after this one do not apply. Without a kernel of a family, a device does the work in another way. `None`
     /// stands for the kernels for products.
     Stop(Option<Family>),
@@ -97,13 +112,14 @@ impl Kernel {
         parse::kernel(name, values.to_vec())
     }
 
-    /// Returns the name of the family in the database: `gemm` for all kernels for products.
+    /// Returns the name of the family in the database: `gemm` for all kernels for products, and its own name for a threshold.
     #[must_use]
     pub fn family(&self) -> &'static str {
         match self {
             Kernel::Product(_) | Kernel::Stop(None) => "gemm",
             Kernel::Group(family, _) | Kernel::Stop(Some(family)) => family.name(),
             Kernel::Cpu(_) => CPU_BLOCKS,
+            Kernel::Threshold(threshold, _) => threshold.name(),
         }
     }
 
@@ -114,6 +130,7 @@ impl Kernel {
             Kernel::Product(product) => product.values(),
             Kernel::Group(_, items) => vec![("items", *items)],
             Kernel::Cpu(blocks) => blocks.values(),
+            Kernel::Threshold(threshold, value) => vec![(threshold.unit(), *value)],
             Kernel::Stop(_) => Vec::new(),
         }
     }
@@ -231,11 +248,12 @@ impl Scope {
 }
 
 /// The texts of this crate, with their file names.
-const TEXTS: [(&str, &str); 4] = [
+const TEXTS: [(&str, &str); 5] = [
     ("cpu.txt", include_str!("../database/cpu.txt")),
     ("gemm.txt", include_str!("../database/gemm.txt")),
     ("getrf.txt", include_str!("../database/getrf.txt")),
     ("groups.txt", include_str!("../database/groups.txt")),
+    ("thresholds.txt", include_str!("../database/thresholds.txt")),
 ];
 
 impl Database {

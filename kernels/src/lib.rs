@@ -29,6 +29,7 @@ mod snapshots;
 pub mod space;
 mod strips;
 mod template;
+mod thresholds;
 mod translate;
 mod tuning;
 pub mod wgsl;
@@ -40,10 +41,11 @@ pub use database::Database;
 pub use mma::{MmaParams, probe_product};
 pub use params::{PanelBlocks, PanelParams, TileParams, VECTOR_BYTES, VectorParams};
 pub use product::Product;
-pub use program::{PANEL, Program, TRIANGLE};
+pub use program::{Program, TRIANGLE};
 pub use record::{Launch, launches};
 pub use scratch::{Purpose, Scratch};
-pub use strips::StripParams;
+pub use strips::{StripLimits, StripParams};
+pub use thresholds::Threshold;
 pub use tuning::{Dialect, Tuning, check, refusals};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from

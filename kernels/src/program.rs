@@ -8,16 +8,12 @@ use crate::mma::{MmaParams, STRIP};
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
 
+// The numbers below are fixed by the texts of the kernels, which name them. Thresholds that a device may want different are entries of the
+// database (`Threshold`).
+
 /// Maximum order of a triangle that one work-item solves. A work-group of [`Program::Solve`] can solve triangles of at least this
 /// order.
 pub const TRIANGLE: usize = 32;
-/// Maximum number of columns of a panel that one work-group factors.
-pub const PANEL: usize = 16;
-/// Maximum number of strips of a panel if each strip has a launch of its own. A large device has about as many multiprocessors.
-pub const STRIPS: usize = 128;
-/// Maximum number of strips of a panel if one launch factors all strips, so that work-groups wait for one another. Work-groups
-/// that begin late find many factored strips to eliminate at once (bench/results/wgpu/2026-11-23-h100-waits.txt).
-pub const STRIPS_THAT_WAIT: usize = 2 * STRIPS;
 /// Maximum number of columns of a panel that many work-groups factor column by column.
 pub const COLUMNS: usize = 64;
 /// Maximum number of columns of a panel whose rows the work-items of [`Program::HeldRows`] hold in registers.

@@ -4,6 +4,7 @@ use lapidary_core::DType;
 
 use crate::database::{CPU_BLOCKS, Family, ProductSizes};
 use crate::product::Product;
+use crate::thresholds::Threshold;
 
 /// A parameter of a kernel with the values that are worth trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub struct Axis {
     pub is_structural: bool,
 }
 
-/// Returns the parameters of a kernel of the database with the values worth trying, or `None` if no kernel has the name `kernel`. Not
-/// every combination of values is a kernel ([`check`](crate::check)).
+/// Returns the parameters of a kernel of the database with the values worth trying, or `None` if no kernel has the name `kernel`. A
+/// threshold has one parameter. Not every combination of values is a kernel ([`check`](crate::check)).
 #[must_use]
 pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
     let axis = |name, values: &[usize]| Axis { name, values: values.to_vec(), is_structural: false };
@@ -50,7 +51,8 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
                 axis("mv", &[1, 2, 3, 4, 5, 6]),
                 structural("vw", &[2, 4, 8, 16]),
                 axis("nr", &[2, 3, 4, 5, 6, 8, 10, 12, 14]),
-                axis("group", &[1]),
+                // a driver for a CPU that runs several work-items in the lanes of a vector needs more than one
+                axis("group", &[1, 8, 16, 32]),
                 axis("kc", &terms),
                 axis("mc", &[96, 384, 1536, 4096]),
                 axis("nc", &[96, 384, 1536, 4096]),
@@ -101,6 +103,9 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             ]
         }
         _ => {
+            if let Some(threshold) = Threshold::named(kernel).filter(|threshold| !threshold.trials().is_empty()) {
+                return Some(vec![axis(threshold.unit(), threshold.trials())]);
+            }
             let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;
             let most = if matches!(family, Family::Batched | Family::Elements | Family::Triangle) { 8 } else { 10 };
             vec![axis("items", &(0..=most).map(|power| 1 << power).collect::<Vec<usize>>())]
@@ -191,17 +196,28 @@ impl Task {
     }
 
     /// Returns the names of all generated kernels whose parameters can be tuned for the task: kernels for products, or families of
-    /// other kernels.
+    /// other kernels and thresholds.
     #[must_use]
     pub fn kernels(self) -> &'static [&'static str] {
         match self {
             Task::Gemm => &Product::KERNELS,
             Task::GemmBatched | Task::GetrfBatched => &["batched"],
             // a device without the kernel `solve` solves by `triangle`
-            Task::Trsm => &["solve", "triangle"],
+            Task::Trsm => &["solve", "triangle", "trsm_block"],
             Task::Trtri => &["triangle"],
-            Task::Getrf => &["held_rows", "strips", "columns", "panel"],
-            Task::Laswp => &["exchange"],
+            Task::Getrf => &[
+                "held_rows",
+                "strips",
+                "columns",
+                "panel",
+                "lu_block",
+                "lu_panel",
+                "lu_strips",
+                "lu_waiting_strips",
+                "strip_rows",
+                "strip_elements",
+            ],
+            Task::Laswp => &["exchange", "exchange_groups"],
             Task::Scale => &["elements"],
         }
     }

@@ -18,38 +18,45 @@ pub struct StripParams {
 }
 }
 
-impl StripParams {
-    /// Maximum number of rows per work-item. With more rows, the generated code no longer fits the instruction caches
-    /// (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
-    const TALLEST: usize = 32;
+/// The largest strips of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StripLimits {
+    /// Maximum number of rows per work-item ([`Threshold::StripRows`](crate::Threshold)).
+    pub rows: usize,
+    /// Maximum number of elements per work-item, unless two columns need more ([`Threshold::StripElements`](crate::Threshold)).
+    pub elements: usize,
+    /// Whether one launch factors all strips. Otherwise each strip has a launch of its own.
+    pub waits: bool,
+}
 
+impl StripLimits {
     /// Maximum number of columns of a strip. If each strip has a launch of its own, wide strips save launches. If one launch
     /// factors all strips, strips are so narrow that the kernel text can unroll the loop over the columns
-    /// (bench/results/wgpu/2026-11-23-h100-waits.txt).
-    fn widest(waits: bool) -> usize {
-        if waits { 4 } else { 8 }
+    /// (bench/results/wgpu/2026-11-23-h100-waits.txt). The number is fixed by the texts, so that it is no entry of the database.
+    fn columns(self) -> usize {
+        if self.waits { 4 } else { 8 }
     }
+}
 
-    /// Number of elements that a work-item holds. In single precision, the elements take half of the registers that a compiler
-    /// for NVIDIA devices allows a work-item. In double precision, the elements take a quarter of the available registers, unless
-    /// two columns need more (bench/results/wgpu/2026-11-23-h100-solve.txt).
-    fn held(dtype: DType) -> usize {
-        if dtype == DType::F64 { 32 } else { 128 }
-    }
-
-    /// Chooses the shape of the strips for a panel of `rows` rows and work-groups of `items` work-items, a power of two. `waits`
-    /// says whether one launch factors all strips or each strip has a launch of its own. Returns `None` if the panel has too many
-    /// rows, or if the work-groups are too small for any strip.
+impl StripParams {
+    /// Returns the widest strip of work-groups of `items` work-items. `None` if the work-groups are too small for any strip.
     #[must_use]
-    pub fn choose(dtype: DType, rows: usize, items: usize, waits: bool) -> Option<Self> {
+    pub fn widest(items: usize) -> Option<Self> {
+        Self::choose(1, items, StripLimits { rows: 4, elements: usize::MAX, waits: false })
+    }
+
+    /// Chooses the shape of the strips for a panel of `rows` rows and work-groups of `items` work-items, a power of two. Returns `None`
+    /// if the panel has too many rows, or if the work-groups are too small for any strip.
+    #[must_use]
+    pub fn choose(rows: usize, items: usize, most: StripLimits) -> Option<Self> {
         if items < 4 {
             return None;
         }
         // a multiple of 4 gives whole vectors, and keeps the number of shapes small, each of which is compiled separately
         let rows = rows.div_ceil(items).next_multiple_of(4);
         // a power of two gives whole vectors, and makes blocks whose width is a power of two consist of whole strips
-        let most = (Self::held(dtype) / rows).clamp(2, Self::widest(waits)).min(items / 2);
-        (rows <= Self::TALLEST).then(|| StripParams { items, rows, width: 1 << most.ilog2() })
+        let width = (most.elements / rows).clamp(2, most.columns()).min(items / 2);
+        (rows <= most.rows).then(|| StripParams { items, rows, width: 1 << width.ilog2() })
     }
 
     /// Returns the number of rows of a strip. Rows of the strip beyond the rows of the panel are zero.
@@ -122,20 +129,21 @@ mod tests {
             (DType::F64, 8193, None),
         ] {
             let expected = expected.map(|(items, rows, width)| StripParams { items, rows, width });
-            assert_eq!(StripParams::choose(dtype, rows, 256, false), expected, "{dtype} {rows}");
+            let most = |waits| StripLimits { rows: 32, elements: if dtype == DType::F64 { 32 } else { 128 }, waits };
+            assert_eq!(StripParams::choose(rows, 256, most(false)), expected, "{dtype} {rows}");
             let narrow = expected.map(|params| StripParams { width: params.width.min(4), ..params });
-            assert_eq!(StripParams::choose(dtype, rows, 256, true), narrow, "{dtype} {rows}, waiting");
+            assert_eq!(StripParams::choose(rows, 256, most(true)), narrow, "{dtype} {rows}, waiting");
         }
         // work-groups with so few work-items that no strip fits, or no wide one
         for (items, width) in [(0, None), (2, None), (4, Some(2)), (16, Some(8))] {
-            assert_eq!(StripParams::choose(DType::F32, 1, items, false).map(|params| params.width), width, "{items}");
+            assert_eq!(StripParams::widest(items).map(|params| params.width), width, "{items}");
         }
     }
 
     #[test]
     fn a_device_that_is_too_small_is_told_why() {
         let limits = Limits { work_group: 256, local_memory: 16 << 10, ..Limits::default() };
-        let params = StripParams::choose(DType::F64, 4096, 256, false).unwrap();
+        let params = StripParams { items: 256, rows: 16, width: 2 };
         assert_eq!(params.check(DType::F64, &limits), Ok(()));
         assert!(params.check(DType::F64, &Limits { work_group: 128, ..limits }).unwrap_err().contains("128"));
         assert!(params.check(DType::F64, &Limits { local_memory: 4096, ..limits }).unwrap_err().contains("local memory"));

@@ -7,7 +7,8 @@ use crate::mma::NO_UNIT;
 use crate::product::Product;
 use crate::program::{HELD_LIMITS, Program};
 use crate::scratch::Purpose;
-use crate::strips::StripParams;
+use crate::strips::{StripLimits, StripParams};
+use crate::thresholds::{Threshold, Thresholds};
 
 /// Language of the kernel sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +33,8 @@ pub struct Tuning {
     products: [List<Product>; 2],
     /// Sizes of work-groups for each family, first in f32, then in f64.
     groups: [[List<usize>; 2]; Family::ALL.len()],
+    /// Thresholds between kernels.
+    thresholds: Thresholds,
     /// Maximum scratch memory for one [`Purpose`], in bytes. The value is the size of the largest buffer, or less under a memory
     /// limit.
     pub max_scratch_bytes: usize,
@@ -120,25 +123,33 @@ struct Ranked<P> {
 }
 
 /// Returns 0 for f32 and 1 for f64.
-fn index(dtype: DType) -> usize {
+pub(crate) fn index(dtype: DType) -> usize {
     usize::from(dtype == DType::F64)
 }
 
 impl Tuning {
-    /// Looks up the kernels for a device.
+    /// Looks up the kernels for a device. Thresholds that `database` does not name have the values of the shipped database.
     #[must_use]
     pub fn lookup(database: &Database, facts: &DeviceFacts, dialect: Dialect) -> Self {
+        let mut tuning = Self::collect(database, facts, dialect);
+        tuning.thresholds.extend(Thresholds::shipped(facts, dialect));
+        tuning
+    }
+
+    /// Collects the entries of a database for a device.
+    fn collect(database: &Database, facts: &DeviceFacts, dialect: Dialect) -> Self {
         let mut tuning = Tuning {
             products: Default::default(),
             groups: Default::default(),
+            thresholds: Thresholds::default(),
             max_scratch_bytes: facts.limits.buffer,
             units: facts.compute_units.unwrap_or(1),
             held_rows: HeldRows::on(facts),
             groups_may_wait: dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait),
         };
         for entry in database.entries(facts, dialect) {
-            for dtype in [DType::F32, DType::F64] {
-                if entry.dtype.is_none_or(|only| only == dtype) && check(entry.kernel, dtype, facts, dialect).is_ok() {
+            for dtype in entry.dtypes() {
+                if check(entry.kernel, dtype, facts, dialect).is_ok() {
                     tuning.push(entry, dtype, facts);
                 }
             }
@@ -164,21 +175,21 @@ impl Tuning {
             return Err(problem);
         }
         for entry in preferred.entries(facts, dialect) {
-            let dtypes = [DType::F32, DType::F64].into_iter().filter(|&dtype| entry.dtype.is_none_or(|only| only == dtype));
-            let checks: Vec<Result<(), String>> = dtypes.map(|dtype| check(entry.kernel, dtype, facts, dialect)).collect();
+            let checks: Vec<Result<(), String>> = entry.dtypes().map(|dtype| check(entry.kernel, dtype, facts, dialect)).collect();
             // a kernel without an element type may fit local memory in single precision only
             if let (true, Some(Err(reason))) = (checks.iter().all(Result::is_err), checks.first()) {
                 return Err(format!("{}: {reason}", entry.kernel));
             }
         }
-        let mut all = Self::lookup(&preferred, facts, dialect);
+        let mut all = Self::collect(&preferred, facts, dialect);
         for (first, rest) in all.products.iter_mut().zip(self.products) {
             first.extend(rest);
         }
         for (first, rest) in all.groups.iter_mut().flatten().zip(self.groups.into_iter().flatten()) {
             first.extend(rest);
         }
-        Ok(Tuning { products: all.products, groups: all.groups, ..self })
+        all.thresholds.extend(self.thresholds);
+        Ok(Tuning { products: all.products, groups: all.groups, thresholds: all.thresholds, ..self })
     }
 
     fn push(&mut self, entry: &Entry, dtype: DType, facts: &DeviceFacts) {
@@ -195,6 +206,7 @@ impl Tuning {
                 let least = entry.least.rows;
                 self.groups[family as usize][index(dtype)].push(Ranked { params, least, max_groups, sizes, speed, origin });
             }
+            Kernel::Threshold(threshold, value) => self.thresholds.push(threshold, dtype, value, &origin),
             // the CPU backend looks up its blocks itself
             Kernel::Cpu(_) => {}
             Kernel::Stop(Some(family)) => self.groups[family as usize][index(dtype)].is_closed = true,
@@ -225,6 +237,18 @@ impl Tuning {
         Some(&ranked.origin)
     }
 
+    /// Returns the value of a threshold, in its unit.
+    #[must_use]
+    pub fn threshold(&self, threshold: Threshold, dtype: DType) -> usize {
+        self.thresholds.get(threshold, dtype).0
+    }
+
+    /// Returns where the entry of a threshold comes from.
+    #[must_use]
+    pub fn threshold_origin(&self, threshold: Threshold, dtype: DType) -> &str {
+        self.thresholds.get(threshold, dtype).1
+    }
+
     /// Returns the sizes of work-groups of a family for a panel of `rows` rows, in the order of preference. Families that factor
     /// no panels ignore `rows`.
     pub(crate) fn groups(&self, family: Family, dtype: DType, rows: usize) -> impl Iterator<Item = usize> {
@@ -246,8 +270,12 @@ impl Tuning {
 
     /// Returns the shapes of the strips by which a panel of `rows` rows can be factored, in the order of preference.
     pub fn strips(&self, dtype: DType, rows: usize) -> impl Iterator<Item = StripParams> {
-        let waits = self.groups_may_wait;
-        self.groups(Family::Strips, dtype, rows).filter_map(move |items| StripParams::choose(dtype, rows, items, waits))
+        let most = StripLimits {
+            rows: self.threshold(Threshold::StripRows, dtype),
+            elements: self.threshold(Threshold::StripElements, dtype),
+            waits: self.groups_may_wait,
+        };
+        self.groups(Family::Strips, dtype, rows).filter_map(move |items| StripParams::choose(rows, items, most))
     }
 }
 
@@ -276,7 +304,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             return product.check(dtype, limits, vector_bits);
         }
         Kernel::Cpu(blocks) => return blocks.check(dtype),
-        Kernel::Stop(_) => return Ok(()),
+        Kernel::Threshold(..) | Kernel::Stop(_) => return Ok(()),
         Kernel::Group(family, items) => match family {
             Family::Elements => Program::Elements { dtype, group: items },
             Family::Triangle => Program::Triangle { dtype, group: items },
@@ -293,7 +321,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             }
             Family::HeldRows => Program::HeldRows { dtype, items, strips: takes_ptx(facts) },
             Family::Strips => {
-                let params = StripParams::choose(dtype, 1, items, false);
+                let params = StripParams::widest(items);
                 let params = params.ok_or_else(|| format!("{items} work-items are too few for a strip"))?;
                 Program::Strips { dtype, params }
             }

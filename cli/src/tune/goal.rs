@@ -7,6 +7,7 @@ use lapidary::{DType, DeviceFacts};
 use lapidary_tune::{Axis, Header, Space};
 
 use super::message::{Call, Job};
+use super::values::Values;
 use crate::failure::{Failure, Result};
 
 /// The device whose kernels are tuned.
@@ -41,12 +42,14 @@ pub struct Goal {
 
 impl Goal {
     /// Makes the space of a search: all combinations of values that meet the constraints of the kernel and the limits of the device.
+    /// `values` replace the values worth trying.
     ///
     /// # Errors
-    /// No kernel of the database has the name `kernel`.
-    pub fn new(call: Call, kernel: &'static str, device: &Device) -> Result<Self> {
+    /// No kernel of the database has the name `kernel`, or `values` name a parameter that the kernel does not have.
+    pub fn new(call: Call, kernel: &'static str, device: &Device, values: &Values) -> Result<Self> {
         let unknown = || Failure::usage(format!("no kernel is called `{kernel}`"));
-        let axes = axes_for(kernel, call.dtype(), call.sizes).ok_or_else(unknown)?;
+        let mut axes = axes_for(kernel, call.dtype(), call.sizes).ok_or_else(unknown)?;
+        values.replace(&mut axes).map_err(|reason| Failure::usage(format!("--values for {kernel}: {reason}")))?;
         let names: Vec<&str> = axes.iter().map(|axis| axis.name).collect();
         let axes =
             axes.into_iter().map(|axis| Axis { name: axis.name.to_owned(), values: axis.values, structural: axis.is_structural });
@@ -108,8 +111,12 @@ pub fn preferred(kernel: Kernel, dtype: DType) -> String {
 }
 
 /// The text of the database that makes a device use this kernel and no other one that does the same work. Panels are factored by
-/// strips, else column by column, else in one work-group, so that the kernels that come first are stopped.
+/// strips, else column by column, else in one work-group, so that the kernels that come first are stopped. The value of a threshold leaves
+/// the kernels as they are.
 pub fn alone(kernel: Kernel, dtype: DType) -> String {
+    if let Kernel::Threshold(..) = kernel {
+        return preferred(kernel, dtype);
+    }
     let stopped: &[&str] = match kernel.family() {
         "strips" => &["held_rows", "strips"],
         "columns" => &["held_rows", "strips", "columns"],
@@ -125,7 +132,7 @@ pub fn alone(kernel: Kernel, dtype: DType) -> String {
 #[cfg(test)]
 mod tests {
     use lapidary::core::Limits;
-    use lapidary::kernels::{Database, Tuning};
+    use lapidary::kernels::{Database, Threshold, Tuning};
 
     use super::*;
 
@@ -136,7 +143,7 @@ mod tests {
 
     fn goal(kernel: &'static str, is_f64: bool) -> Goal {
         let call = Call { task: "gemm".to_owned(), is_f64, sizes: [64; 3], transposed: [false; 2], is_padded: false, seed: 1 };
-        Goal::new(call, kernel, &device()).unwrap()
+        Goal::new(call, kernel, &device(), &Values::default()).unwrap()
     }
 
     #[test]
@@ -156,13 +163,38 @@ mod tests {
     }
 
     #[test]
+    fn a_threshold_is_searched_beside_the_kernels_in_use() {
+        let (facts, dialect) = (device().facts, device().dialect());
+        let call =
+            Call { task: "getrf".to_owned(), is_f64: true, sizes: [64; 3], transposed: [false; 2], is_padded: false, seed: 1 };
+        let goal = Goal::new(call, "lu_block", &device(), &Values::default()).unwrap();
+        assert_eq!(goal.space.len(), Threshold::LuBlock.trials().len());
+        let tuning = Tuning::lookup(Database::shipped(), &facts, dialect);
+        let preferred = tuning.clone().preferring(&goal.job(0, 1).entries, &facts, dialect).unwrap();
+        assert_eq!(preferred.threshold(Threshold::LuBlock, DType::F64), Threshold::LuBlock.trials()[0]);
+        assert_eq!(preferred.threshold(Threshold::LuBlock, DType::F32), 1024);
+        assert_eq!(preferred.strips(DType::F64, 64).next(), tuning.strips(DType::F64, 64).next());
+    }
+
+    #[test]
+    fn given_values_are_the_whole_space_if_the_kernel_takes_them() {
+        let call =
+            Call { task: "gemm".to_owned(), is_f64: false, sizes: [64; 3], transposed: [false; 2], is_padded: false, seed: 1 };
+        let values: Values = "mwg=16,25 nwg=8 kwg=4 mr=4 nr=4 vwm=1 stages=1,2".parse().unwrap();
+        let goal = Goal::new(call, "gemm_tile", &device(), &values).unwrap();
+        let points: Vec<&[usize]> = (0..goal.space.len()).map(|point| goal.space.point(point)).collect();
+        // mr divides 16 only
+        assert_eq!((points, goal.space.total()), (vec![&[16, 8, 4, 4, 4, 1, 1][..], &[16, 8, 4, 4, 4, 1, 2]], 4));
+    }
+
+    #[test]
     fn a_kernel_outside_the_space_has_no_point() {
         let (tile, solve) = (goal("gemm_tile", true), goal("solve", true));
         assert_eq!(tile.point_of(solve.kernel_at(0)), None);
         assert_eq!(tile.point_of(Kernel::Stop(None)), None);
         let values = [("mwg", 24), ("nwg", 24), ("kwg", 8), ("mr", 4), ("nr", 4), ("vwm", 1), ("stages", 2)];
         assert_eq!(tile.point_of(Kernel::new("gemm_tile", &values).unwrap()), None);
-        let unknown = Goal::new(tile.call, "gemm_best", &device()).err().unwrap().to_string();
+        let unknown = Goal::new(tile.call, "gemm_best", &device(), &Values::default()).err().unwrap().to_string();
         assert!(unknown.contains("`gemm_best`"), "{unknown}");
     }
 

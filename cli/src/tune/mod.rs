@@ -10,5 +10,6 @@ pub mod replay;
 pub mod results;
 pub mod search;
 pub mod sizes;
+pub mod values;
 pub mod worker;
 pub mod workload;

@@ -10,7 +10,7 @@ use super::message::Call;
 pub fn sizes_of(kernel: Kernel, call: &Call) -> ProductSizes {
     match kernel {
         Kernel::Product(_) => ProductSizes::like_narrow(call.sizes).unwrap_or_default(),
-        Kernel::Group(..) | Kernel::Cpu(_) | Kernel::Stop(_) => ProductSizes::default(),
+        Kernel::Group(..) | Kernel::Threshold(..) | Kernel::Cpu(_) | Kernel::Stop(_) => ProductSizes::default(),
     }
 }
 

@@ -78,6 +78,7 @@ mod tests {
 
     use super::{Device, Goal, draw, record};
     use crate::tune::message::Call;
+    use crate::tune::values::Values;
 
     #[test]
     fn a_recording_names_its_kernel_call_and_device() {
@@ -89,7 +90,7 @@ mod tests {
             Call { task: "gemm".to_owned(), is_f64: false, sizes: [8, 16, 32], transposed: [false; 2], is_padded: false, seed: 1 };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.tsv");
-        record(&path, &Goal::new(call, "gemm_tile", &device).unwrap(), &device, &[]).unwrap();
+        record(&path, &Goal::new(call, "gemm_tile", &device, &Values::default()).unwrap(), &device, &[]).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().next(), Some("# gemm_tile for gemm f32 m=8 n=16 k=32, Model 1, driver 2, wgsl"));
     }
@@ -99,7 +100,7 @@ mod tests {
         let device = Device { facts: DeviceFacts::new("test:0"), language: Some(Dialect::Wgsl) };
         let call =
             Call { task: "trsm".to_owned(), is_f64: false, sizes: [64; 3], transposed: [false; 2], is_padded: false, seed: 1 };
-        let goal = Goal::new(call, "triangle", &device).unwrap();
+        let goal = Goal::new(call, "triangle", &device, &Values::default()).unwrap();
         let known =
             |items: usize, seconds| Known { values: vec![items], result: Ok(Timing { setup_seconds: 0.0, runs: 1, seconds }) };
         let failed = Known { values: vec![8], result: Err("it failed".to_owned()) };

@@ -79,8 +79,8 @@ impl Plan<'_> {
         Ok(estimates.into_iter().take(FINALISTS).map(|best| candidate(best.point, best.seconds)).collect())
     }
 
-    /// Opens the journal of a search again, and returns the outcomes of its candidates. Returns no outcomes if there is no journal, or if its
-    /// outcomes belong to another driver or to another version of the kernels.
+    /// Opens the journal of a search again, and returns the outcomes of the candidates of its space. Returns no outcomes if there
+    /// is no journal, or if its outcomes belong to another driver or to another version of the kernels.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -90,7 +90,7 @@ impl Plan<'_> {
             return Ok(Vec::new());
         }
         let opened = Journal::open(&path, &self.header(goal, device)).map_err(|error| Failure::file(&path, error))?;
-        Ok(opened.1)
+        Ok(opened.1.into_iter().filter(|known| goal.space.find(&known.values).is_some()).collect())
     }
 
     fn journal(&self, goal: &Goal, device: &Device, progress: &Progress) -> Result<(Journal, Vec<Known>)> {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use lapidary::core::{Instruction, Routine, Swaps, Value};
-use lapidary::kernels::{self, Database, Dialect, Launch, Product, Tuning, View, opencl, refusals, wgsl};
+use lapidary::kernels::{self, Database, Dialect, Launch, Product, Threshold, Tuning, View, opencl, refusals, wgsl};
 use lapidary::{DType, DeviceFacts, Diag, Op, Side, Uplo};
 
 use crate::failure::{Failure, Result};
@@ -34,8 +34,8 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-The text goes to standard output. The launches, and the entry of the database that a product uses, go
-to standard error. Without --device, the first OpenCL or wgpu device that is no CPU is used. The matrices are assumed
+The text goes to standard output. The launches, the entry of the database that a product uses, and the
+thresholds on which the launches depend, go to standard error. Without --device, the first OpenCL or wgpu device that is no CPU is used. The matrices are assumed
 to lie in device memory.
 
 Examples:
@@ -112,7 +112,7 @@ pub(super) fn instruction(shape: &Shape, dtype: DType) -> Result<Instruction<Vie
     })
 }
 
-/// Prints the launches, and the entry that a product uses.
+/// Prints the launches, the entry that a product uses, and the thresholds on which the launches depend.
 fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts: &DeviceFacts) {
     note(&format!("{} in {dtype} on {} ({})", shape.routine.name(), facts.name, facts.description));
     let mut told = HashSet::new();
@@ -136,6 +136,13 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
             let origin = tuning.origin(dtype, product).filter(|origin| !origin.starts_with("text:"));
             note(&format!("  {product}\n  from {}", origin.unwrap_or("the command line")));
         }
+    }
+    let decides = |threshold: &Threshold| launches.iter().any(|launch| threshold.concerns(launch.kernel));
+    for threshold in Threshold::ALL.into_iter().filter(decides) {
+        let value = tuning.threshold(threshold, dtype);
+        let origin = tuning.threshold_origin(threshold, dtype);
+        let origin = if origin.starts_with("text:") { "the command line" } else { origin };
+        note(&format!("  {} {}={value}, from {origin}", threshold.name(), threshold.unit()));
     }
 }
 

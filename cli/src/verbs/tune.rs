@@ -17,6 +17,7 @@ use crate::tune::goal::Device;
 use crate::tune::message::{Call, Message};
 use crate::tune::replay::Replay;
 use crate::tune::sizes::SizeOptions;
+use crate::tune::values::Values;
 use crate::tune::worker;
 use crate::worker::{Inbox, send};
 use session::Session;
@@ -41,6 +42,9 @@ pub struct Args {
     /// Search only the parameters of this kernel, such as gemm_tile
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
+    /// Try these values of parameters of the kernel in place of those worth trying, such as 'kwg=8,16 mr=4'
+    #[arg(long, value_name = "VALUES", default_value = "", hide_default_value = true, requires = "kernel")]
+    values: Values,
     /// Time for all searches together, in seconds. With --replay: simulated time of each search [default: 60]
     #[arg(long, default_value_t = 300.0, default_value_if("replay", ArgPredicate::IsPresent, "60"), value_name = "SECONDS")]
     budget: f64,
@@ -69,14 +73,14 @@ pub struct Args {
     #[arg(
         long,
         value_name = "FILE.tsv",
-        conflicts_with_all = ["task", "device", "memory_limit", "explain", "dtype", "m", "n", "k", "kernel", "strategy", "timeout", "db", "record"]
+        conflicts_with_all = ["task", "device", "memory_limit", "explain", "dtype", "m", "n", "k", "kernel", "values", "strategy", "timeout", "db", "record"]
     )]
     replay: Option<PathBuf>,
     /// Write the results of --replay to FILE as JSON; - is standard output
     #[arg(long, value_name = "FILE", requires = "replay")]
     json: Option<PathBuf>,
     /// Search nothing, and write all tuned kernels of the folder to FILE, to be shared; - is standard output
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "plot", "kernel", "replay"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "plot", "kernel", "values", "replay"])]
     export: Option<PathBuf>,
     /// Run the candidates in this process, and report to the process that has started it
     #[arg(long, hide = true)]
@@ -94,6 +98,7 @@ Examples:
   lapidary tune gemm --device wgpu:0 --dtype f32 --n 1024 --budget 60 --plot gemm.svg
   lapidary tune gemm --device opencl:0 --m 2000,64 --n 1,64 --k 2000,16384 --kernel gemm_block
   lapidary tune gemm --device opencl:0 --kernel gemm_tile --strategy exhaustive --record tile.tsv
+  lapidary tune gemm --device opencl:0 --kernel gemm_tile --values 'mwg=16,32 nwg=16,32 vwm=1'
   lapidary tune gemm_batched --device opencl:0 --n 16 --count 4096
   lapidary tune --device cpu
   lapidary tune --device opencl:0 --budget 0 --explain

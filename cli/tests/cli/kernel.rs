@@ -54,6 +54,25 @@ fn launches_are_listed_without_the_texts() {
     }
 }
 
+/// The thresholds on which the launches depend are named with the place of their entries.
+#[test]
+fn thresholds_are_listed_and_can_be_given() {
+    let Some(s) = sandbox() else { return };
+    let shipped = kernel(&s, &["getrf", "--n", "64", "--list"]);
+    let given = kernel(&s, &["getrf", "--n", "64", "--list", "--params", "lu_panel columns=8"]);
+    for (run, panels, told) in [
+        (&shipped, "getrf_panel: 4 launches", "  lu_panel columns=16, from thresholds.txt:"),
+        (&given, "getrf_panel: 8 launches", "  lu_panel columns=8, from the command line\n"),
+    ] {
+        assert!(run.stderr.contains(panels) && run.stderr.contains(told) && !run.stderr.contains("lu_strips"), "{}", run.stderr);
+    }
+    // an entry in the folder of the user takes precedence, and another one is skipped with a reason
+    std::fs::create_dir(s.path().join("kernels")).unwrap();
+    s.text("kernels/mine.txt", "lu_panel f64 columns=4\nlu_panel columns=2000\n");
+    let run = kernel(&s, &["getrf", "--n", "64", "--list"]);
+    assert!(run.stderr.contains("getrf_panel: 16 launches") && run.stderr.contains("mine.txt:2: "), "{}", run.stderr);
+}
+
 #[test]
 fn wrong_usage_is_told() {
     let Some(s) = sandbox() else { return };

@@ -168,12 +168,32 @@ fn without_a_budget_the_space_is_counted_and_nothing_is_written() {
     assert!(run.stdout.is_empty() && !s.files().contains(&"kernels".to_owned()), "{:?} {}", s.files(), run.stdout);
 }
 
+/// The recording of a search with given values holds the points of these values only, although the journal holds others.
+#[test]
+fn all_points_of_given_values_are_measured_and_recorded() {
+    let Some(s) = sandbox() else { return };
+    let sweep = |values: &str| {
+        let run = tune(&s, &["--budget", "60", "--strategy", "exhaustive", "--record", "all.tsv", "--values", values]);
+        outcome(&run, 0);
+        let text = s.read("all.tsv");
+        text.lines().skip(2).map(|row| row.split('\t').take(7).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    let all = sweep("mv=1 vw=2 nr=2,3 group=1 kc=64 mc=96 nc=96");
+    assert_eq!(all, ["1 2 2 1 64 96 96", "1 2 3 1 64 96 96"]);
+    assert_eq!(sweep("mv=1 vw=2 nr=3,4 group=1 kc=64 mc=96 nc=96"), ["1 2 3 1 64 96 96", "1 2 4 1 64 96 96"]);
+    // the second run measures its first candidate again
+    assert_eq!(candidates(&s, "end").len(), 4);
+}
+
 #[test]
 fn wrong_usage_is_told() {
     let Some(s) = sandbox() else { return };
     s.text("file", "");
     let on = |more: &[&'static str], words: &[&str]| refused(&s, &[&["tune", "--device", "opencl:0"], more].concat(), words);
     on(&["--kernel", "gemm_best"], &["--kernel gemm_best", "gemm_tile, gemm_vector, gemm_panel"]);
+    on(&["--values", "mwg=8"], &["--kernel"]);
+    on(&["--kernel", "gemm_tile", "--values", "mwg"], &["`mwg` is not of the form name=value,value"]);
+    on(&["--kernel", "gemm_tile", "--n", "64", "--values", "vw=8"], &["--values for gemm_tile: `vw` is no parameter", "mwg, nwg"]);
     on(&["--budget", "-1"], &["--budget -1: must be a number of seconds"]);
     on(&["--budget", "nan"], &["--budget NaN: must be a number of seconds"]);
     on(&["--timeout", "0"], &["--timeout"]);

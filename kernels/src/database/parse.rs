@@ -7,6 +7,7 @@ use lapidary_core::{DType, DeviceKind};
 use super::{CPU_BLOCKS, Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope, Speed};
 use crate::cpu::CpuBlocks;
 use crate::product::Product;
+use crate::thresholds::Threshold;
 use crate::tuning::Dialect;
 
 /// Kinds of devices with their names in the database.
@@ -140,7 +141,9 @@ fn conditions_of(kernel: Kernel) -> &'static [&'static str] {
         Kernel::Group(Family::Panel | Family::HeldRows | Family::Strips | Family::Columns | Family::Exchange, _) => {
             &["language", "rows"]
         }
-        Kernel::Group(Family::Elements | Family::Triangle | Family::Solve | Family::Batched, _) | Kernel::Stop(_) => &["language"],
+        Kernel::Group(Family::Elements | Family::Triangle | Family::Solve | Family::Batched, _)
+        | Kernel::Threshold(..)
+        | Kernel::Stop(_) => &["language"],
         Kernel::Cpu(_) => &[],
     }
 }
@@ -160,6 +163,10 @@ pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kerne
         Kernel::Product(product?)
     } else if name == CPU_BLOCKS {
         Kernel::Cpu(CpuBlocks::from_values(&mut value)?)
+    } else if let Some(threshold) = Threshold::named(name) {
+        let value = value(threshold.unit()).ok_or_else(|| format!("{} is not given", threshold.unit()))?;
+        threshold.check(value)?;
+        Kernel::Threshold(threshold, value)
     } else {
         Kernel::Group(family(name)?, value("items").ok_or("items is not given")?)
     };
@@ -191,6 +198,7 @@ impl fmt::Display for Kernel {
                 f.write_str(CPU_BLOCKS)?;
                 blocks.values().into_iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
             }
+            Kernel::Threshold(threshold, value) => write!(f, "{} {}={value}", threshold.name(), threshold.unit()),
             Kernel::Stop(family) => write!(f, "stop {}", family.map_or("gemm", Family::name)),
         }
     }
@@ -218,7 +226,9 @@ impl fmt::Display for Entry {
         let kernel = self.kernel.to_string();
         let (name, values) = match self.kernel {
             Kernel::Stop(_) => (&*kernel, ""),
-            Kernel::Product(_) | Kernel::Group(..) | Kernel::Cpu(_) => kernel.split_once(' ').unwrap_or((&kernel, "")),
+            Kernel::Product(_) | Kernel::Group(..) | Kernel::Threshold(..) | Kernel::Cpu(_) => {
+                kernel.split_once(' ').unwrap_or((&kernel, ""))
+            }
         };
         f.write_str(name)?;
         self.dtype.iter().try_for_each(|dtype| write!(f, " {dtype}"))?;

@@ -8,14 +8,9 @@ use super::gemm::Factor;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
 use crate::program::Program;
+use crate::thresholds::Threshold;
 use crate::tuning::Tuning;
 
-/// Minimum of m·n·k from which on the products of a batch are computed one by one. Above this limit, the tiles of one product
-/// occupy a large device. The kernel for single products has larger tiles than the kernel for batches.
-const MAX_PRODUCT: usize = 1 << 26;
-/// Maximum number of rows or columns of a matrix that one work-group factors. For a larger matrix, one work-group takes longer
-/// than all launches of the single instruction.
-const MAX_ORDER: usize = 256;
 /// Number of rows, and also of columns, of a tile per work-item: for small products, and for larger ones.
 const MICRO: [usize; 2] = [2, 4];
 /// Number of work-items in a work-group of [`Program::LuRows`]. The same number is the largest order of a matrix for this
@@ -60,7 +55,7 @@ fn items(enough: usize, most: usize) -> usize {
 /// work-group would take too long or exceed the limits. `rounds` is the number of loop iterations of all work-items together.
 fn lu_program(tuning: &Tuning, limits: &Limits, dtype: DType, [rows, cols]: [usize; 2], rounds: usize) -> Option<Program> {
     let items = items(rows, tuning.group(Family::Batched, dtype));
-    if rows.max(cols) > MAX_ORDER || rounds.div_ceil(items) > limits.loop_iterations {
+    if rows.max(cols) > tuning.threshold(Threshold::BatchedLu, dtype) || rounds.div_ceil(items) > limits.loop_iterations {
         return None;
     }
     let program = |room| Program::LuBatched { dtype, items, room };
@@ -93,7 +88,8 @@ fn gemm_program(tuning: &Tuning, limits: &Limits, dtype: DType, size: [usize; 3]
     let micro = if m.max(n) <= lanes * MICRO[0] { MICRO[0] } else { MICRO[1] };
     let program = Program::GemmBatched { dtype, lanes, micro, trans_a: trans[0], trans_b: trans[1] };
     let tiles = m.div_ceil(lanes * micro).saturating_mul(n.div_ceil(lanes * micro));
-    let is_large = m.saturating_mul(n).saturating_mul(k) >= MAX_PRODUCT || k > limits.loop_iterations / 2 || tiles > limits.groups;
+    let most = tuning.threshold(Threshold::BatchedGemm, dtype) << 10;
+    let is_large = m.saturating_mul(n).saturating_mul(k) >= most || k > limits.loop_iterations / 2 || tiles > limits.groups;
     Some(program).filter(|program| !is_large && program.check(limits).is_ok())
 }
 

@@ -5,17 +5,10 @@ use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
-use crate::program::{COLUMNS, HELD_COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, record_words, rows_of_group};
+use crate::program::{COLUMNS, HELD_COLUMNS, Program, notes, record_words, rows_of_group};
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
-
-/// Maximum number of rows of a panel that is factored column by column. More rows would take too long, because every work-group
-/// reads the pivot candidates of all work-groups.
-const MAX_ROWS: usize = 1 << 18;
-
-/// Number of columns that are factored before the columns on their right are updated, rounded up to whole narrow panels. The
-/// number is large, so that most of the work is products with many terms, but small in comparison to the columns on the right.
-const BLOCK: usize = 1024;
+use crate::thresholds::Threshold;
 
 /// A panel that is to be factored. `pivoting` says whether rows are exchanged, and `first_row` is the row of the matrix that is
 /// row 0 of the panel.
@@ -120,7 +113,7 @@ impl<D: Target> Sequence<'_, D> {
                 }
             };
         }
-        let block = (a.cols / 2).min(BLOCK).next_multiple_of(width);
+        let block = (a.cols / 2).min(self.threshold(Threshold::LuBlock)).next_multiple_of(width);
         for col in (0..a.cols).step_by(block) {
             let part = panel.from(col, block.min(a.cols - col));
             let end = col + part.a.cols;
@@ -148,7 +141,7 @@ impl<D: Target> Sequence<'_, D> {
                 return Ok(PanelKernel::HeldRows(items));
             }
         }
-        let most = if waits { STRIPS_THAT_WAIT } else { STRIPS };
+        let most = self.threshold(if waits { Threshold::LuWaitingStrips } else { Threshold::LuStrips });
         for entry in 0.. {
             let Some(params) = self.device.tuning().strips(dtype, rows).nth(entry) else { break };
             // scratch memory must hold all strips of a panel
@@ -158,13 +151,15 @@ impl<D: Target> Sequence<'_, D> {
             }
         }
         let columns = self.first_that_runs((Family::Columns, rows), |items| Program::Columns { dtype, items }, "getrf_column")?;
-        if let Some(items) = columns.filter(|&items| rows <= MAX_ROWS && self.notes(rows, items).1 <= room) {
+        let max_rows = self.threshold(Threshold::LuColumns);
+        if let Some(items) = columns.filter(|&items| rows <= max_rows && self.notes(rows, items).1 <= room) {
             return Ok(PanelKernel::Columns(items));
         }
         let group = self.first_that_runs((Family::Panel, rows), |items| Program::Panel { dtype, items }, "getrf_panel")?;
         let items = group.unwrap_or(1);
         let most = self.device.facts().limits.loop_iterations;
-        Ok(PanelKernel::Group(items, (1..=PANEL).rev().find(|&cols| rounds(rows, cols, items) <= most).unwrap_or(1)))
+        let widths = 1..=self.threshold(Threshold::LuPanel);
+        Ok(PanelKernel::Group(items, widths.rev().find(|&cols| rounds(rows, cols, items) <= most).unwrap_or(1)))
     }
 
     /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows column by column, and the bytes

@@ -17,11 +17,7 @@ use lapidary_core::{DType, Instruction, Limits, Result, Side, Swaps, Value};
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
 use crate::program::{MOVED, Program};
-
-/// Maximum number of work-groups that exchange rows, a few for each multiprocessor. More work-groups would repeat more work,
-/// because each work-group analyses a whole set of exchanges before it moves elements. With few work-groups, neighbouring rows in
-/// the same cache line are moved while the line is in the cache.
-const EXCHANGE_GROUPS: usize = 256;
+use crate::thresholds::Threshold;
 
 /// Enqueues the kernels of an instruction on matrices of `dtype`.
 ///
@@ -68,6 +64,11 @@ impl<D: Target> Sequence<'_, D> {
     /// Returns a number as a factor in the element type of the matrices.
     fn value(&self, number: f64) -> Value {
         Value::new(self.dtype, number)
+    }
+
+    /// Returns the value of a threshold for the element type of the matrices.
+    fn threshold(&self, threshold: Threshold) -> usize {
+        self.device.tuning().threshold(threshold, self.dtype)
     }
 
     /// Returns the number of work-items in a work-group of the kernels in which each work-item works alone.
@@ -138,7 +139,8 @@ impl<D: Target> Sequence<'_, D> {
         if let Some(items) = together {
             let program = Program::Exchange { dtype, items };
             let args = [&[Arg::Size(count), Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();
-            let global = [a.cols.div_ceil(MOVED).min(EXCHANGE_GROUPS.min(groups)) * items, 1];
+            let groups = self.threshold(Threshold::ExchangeGroups).min(groups);
+            let global = [a.cols.div_ceil(MOVED).min(groups) * items, 1];
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             return unsafe { self.device.launch(&Call { program, kernel: "exchange", global, args: &args }) };
         }

@@ -10,14 +10,10 @@ use crate::call::{Arg, Call, Target, View};
 use crate::product::Product as Kernel;
 use crate::program::Program;
 use crate::scratch::Purpose;
+use crate::thresholds::Threshold;
 
-/// Maximum number of work-items in a work-group of the kernel `sum_parts`.
+/// Maximum number of work-items in a work-group of the kernel `sum_parts`. It is no threshold.
 const SUMMERS: usize = 64;
-
-/// Number of multiprocessors that is assumed if the driver does not report it.
-const USUAL_UNITS: usize = 32;
-/// Maximum number of work-groups per multiprocessor into which the terms are divided.
-const GROUPS_PER_UNIT: usize = 16;
 
 impl<D: Target> Sequence<'_, D> {
     /// Computes a product as the sum of parts, each with a part of the terms. Returns false if the product has too few terms or too many
@@ -68,9 +64,9 @@ impl<D: Target> Sequence<'_, D> {
                 && c.rows.saturating_mul(c.cols).div_ceil(SUMMERS.min(limits.work_group)) <= limits.groups
         };
         // more work-groups than occupy the device would only add traffic
-        let units = self.device.facts().compute_units.unwrap_or(USUAL_UNITS);
+        let units = self.device.facts().compute_units.unwrap_or_else(|| self.threshold(Threshold::SplitUnits));
         let tiles = c.rows.div_ceil(mwg).saturating_mul(c.cols.div_ceil(nwg));
-        let enough = (GROUPS_PER_UNIT * units / tiles.max(1)).max(1);
+        let enough = (self.threshold(Threshold::SplitGroups) * units / tiles.max(1)).max(1);
         let mut split = kernel.parts(k).min(1 << enough.ilog2());
         while split > 1 {
             let room = bytes.saturating_mul(split);

@@ -11,7 +11,7 @@ use crate::block::BlockParams;
 use crate::call::{Call, Target, View};
 use crate::database::Database;
 use crate::product::Product;
-use crate::program::{Program, STRIPS, STRIPS_THAT_WAIT};
+use crate::program::Program;
 use crate::record::launches;
 use crate::scratch::Purpose;
 use crate::tuning::{Dialect, Tuning};
@@ -117,7 +117,7 @@ fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
 
 #[test]
 fn a_panel_has_as_many_strips_as_a_launch_takes() {
-    for (groups_may_wait, most) in [(false, STRIPS), (true, STRIPS_THAT_WAIT)] {
+    for (groups_may_wait, most) in [(false, 128), (true, 256)] {
         let mut tuning = shipped(DeviceKind::Gpu);
         tuning.groups_may_wait = groups_may_wait;
         let params = tuning.strips(DType::F32, 2000).next().unwrap();

@@ -9,6 +9,7 @@ use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::scratch::Purpose;
+use crate::thresholds::Threshold;
 
 /// A kernel for triangular solves.
 #[derive(Clone, Copy)]
@@ -30,7 +31,8 @@ impl<D: Target> Sequence<'_, D> {
         Ok(match together {
             Some(items) => {
                 let program = Program::Solve { dtype, items };
-                Solver { program, kernel: "solve", unknowns: unknowns_of_group(items), sides: sides_of_group(dtype) }
+                let unknowns = unknowns_of_group(items).min(self.threshold(Threshold::TrsmBlock));
+                Solver { program, kernel: "solve", unknowns, sides: sides_of_group(dtype) }
             }
             None => {
                 let program = self.triangle();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, ErrorKind, Feature, Limits, Op, Result};
+use lapidary_core::{ErrorKind, Feature, Limits, Op, Result};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
@@ -10,18 +10,10 @@ use crate::call::{Arg, Call, Target, View};
 use crate::params::{VECTOR_BYTES, VectorParams};
 use crate::program::{Program, SIDE};
 use crate::scratch::Purpose;
+use crate::thresholds::Threshold;
 
-/// Minimum number of rows, of columns and of terms for which copying the operands saves more time than the copy takes.
-const SMALL: usize = 64;
-/// Maximum number of terms (extent along k) whose operands are copied at a time, a multiple of the slice of every kernel.
-const DEPTH: usize = 4096;
-/// Number of work-items in a work-group of the kernel `pad`.
+/// Number of work-items in a work-group of the kernel `pad`, which divides the elements of a square. It is no threshold.
 const MOVERS: usize = 256;
-
-/// Minimum number of rows and columns of C for which a transposed copy of B in f32 saves time. The kernel is faster if it need
-/// not transpose the vectors of B. A copy in f64 would save no time, because the multiplications hide the transposition in the
-/// kernel.
-const MIN_EXTENT_TO_REPACK: usize = 2048;
 
 /// Lines of a factor that the kernel `pad` copies into whole vectors: the number of lines, the source with the distances between
 /// lines and between terms, and the destination.
@@ -155,11 +147,12 @@ impl<D: Target> Sequence<'_, D> {
         let Limits { groups, image_pixels, .. } = self.device.facts().limits;
         let max_image_bytes = if params.images { image_pixels.saturating_mul(VECTOR_BYTES) } else { usize::MAX };
         let max_scratch_bytes = self.device.tuning().max_scratch_bytes.min(max_image_bytes);
-        if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE.saturating_mul(groups) {
+        if c.rows.min(c.cols).min(k) < self.threshold(Threshold::CopyOperands) || m_pad.max(n_pad) > SIDE.saturating_mul(groups) {
             return 0;
         }
         let room = max_scratch_bytes / ((m_pad + n_pad) * self.dtype.size()) / params.kwg * params.kwg;
-        room.min(DEPTH).min(k.next_multiple_of(params.kwg))
+        let terms = self.threshold(Threshold::CopiedTerms).min(k);
+        room.min(terms.next_multiple_of(params.kwg))
     }
 
     /// Returns the number of lines of A and of B that must be copied, rounded up to whole vectors. The number is 0 for an operand
@@ -172,7 +165,7 @@ impl<D: Target> Sequence<'_, D> {
             // kernel
             return (m_pad, n_pad);
         }
-        let worth_moving = self.dtype == DType::F32 && c.rows.min(c.cols) >= MIN_EXTENT_TO_REPACK;
+        let worth_moving = c.rows.min(c.cols) >= self.threshold(Threshold::RepackB);
         let turns = params.transposes_b(self.dtype) && self.device.facts().has(Feature::PartsOfVectors) && !worth_moving;
         let a_fits = !a.0.is_trans() && begins_in_vectors(&a.1, v);
         let b_fits = if b.0.is_trans() { c.cols.is_multiple_of(v) } else { turns } && begins_in_vectors(&b.1, v);

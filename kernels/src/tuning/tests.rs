@@ -119,8 +119,9 @@ fn work_groups_wait_only_in_wgsl_and_where_the_device_lets_them() {
 fn a_processor_goes_without_barriers_in_vectors_of_its_width_and_with_groups_where_loops_are_short() {
     let processor = DeviceFacts { vector_bits: 512, ..device(DeviceKind::Cpu, 4096, 512) };
     let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| shipped(&processor, dialect));
-    for (tuning, tile) in [(&opencl, [24, 8]), (&wgsl, [6, 4])] {
-        assert_eq!(products(tuning, DType::F64, 1)[0], ("gemm_panel", tile));
+    // in WGSL, a work-group has the eight work-items of a vector, unless a product has fewer than four tiles
+    for (tuning, n, tile) in [(&opencl, 1, [24, 8]), (&wgsl, 1, [6, 4]), (&wgsl, 64, [8 * 16, 12])] {
+        assert_eq!(products(tuning, DType::F64, n)[0], ("gemm_panel", tile));
         let first = |family| tuning.groups(family, DType::F64, usize::MAX).next();
         assert_eq!([Family::Panel, Family::Strips, Family::Exchange, Family::Solve].map(first), [Some(1), None, None, None]);
     }

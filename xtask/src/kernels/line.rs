@@ -16,7 +16,7 @@ pub enum Line<'a> {
 /// What an entry is about. An entry for a device replaces the entries of the device that have the same subject.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Subject<'a> {
-    /// Family of the kernel: `gemm` for all kernels for products, else the name of the kernel.
+    /// Family of the kernel: `gemm` for all kernels for products, else the name of the kernel or of the threshold.
     pub family: &'a str,
     /// Language of the kernel. `None` if the entry applies to both languages.
     pub language: Option<&'a str>,
@@ -32,10 +32,31 @@ impl Subject<'_> {
             "held_rows" | "strips" | "columns" | "panel" => Some("getrf.txt"),
             "elements" | "triangle" | "exchange" | "solve" | "batched" => Some("groups.txt"),
             "cpu_blocks" => Some("cpu.txt"),
+            family if THRESHOLDS.contains(&family) => Some("thresholds.txt"),
             _ => None,
         }
     }
 }
+
+/// Names of the thresholds between kernels.
+const THRESHOLDS: [&str; 16] = [
+    "copy_operands",
+    "copied_terms",
+    "repack_b",
+    "split_units",
+    "split_groups",
+    "batched_gemm",
+    "batched_lu",
+    "exchange_groups",
+    "lu_block",
+    "lu_panel",
+    "lu_columns",
+    "lu_strips",
+    "lu_waiting_strips",
+    "strip_rows",
+    "strip_elements",
+    "trsm_block",
+];
 
 /// Parses a line.
 ///
@@ -97,12 +118,13 @@ mod tests {
         let entry = |family, language, dtype| Ok(Line::Entry(Subject { family, language, dtype }));
         assert_eq!(parse("gemm_tile f64 opencl groups>=units mwg=8 # m=1"), entry("gemm", Some("opencl"), Some("f64")));
         assert_eq!(parse("columns wgsl rows>=256 items=8"), entry("columns", Some("wgsl"), None));
+        assert_eq!(parse("lu_block f64 columns=512"), entry("lu_block", None, Some("f64")));
         assert_eq!([parse("stop gemm"), parse("stop strips")], [entry("gemm", None, None), entry("strips", None, None)]);
     }
 
     #[test]
     fn every_line_of_the_shipped_files_is_understood() {
-        for file in ["cpu.txt", "gemm.txt", "getrf.txt", "groups.txt"] {
+        for file in super::super::FILES {
             let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/database").join(file);
             let text = std::fs::read_to_string(path).unwrap();
             for line in text.lines() {

@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 /// Folder of the database.
 const FOLDER: &str = "kernels/database";
 /// Files of the database.
-const FILES: [&str; 4] = ["cpu.txt", "gemm.txt", "getrf.txt", "groups.txt"];
+const FILES: [&str; 5] = ["cpu.txt", "gemm.txt", "getrf.txt", "groups.txt", "thresholds.txt"];
 
 /// Merges the entries of exported files into the files of the database. A later file replaces entries of an earlier one. If a line
 /// of any file is no entry, no file is written.

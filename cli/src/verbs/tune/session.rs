@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lapidary::kernels::database::{Database, Kernel};
 use lapidary::kernels::space::Task;
-use lapidary::kernels::{Tuning, launches};
+use lapidary::kernels::{Launch, Threshold, Tuning, launches};
 use lapidary::{DType, Settings};
 
 use super::super::kernel::{instruction, product_used};
@@ -157,18 +157,24 @@ impl<'a> Session<'a> {
     /// The kernel that a product uses before it is tuned, or the blocks of the CPU backend. `None` for other tasks, whose calls use several
     /// kernels. For a product with too many launches to be listed, this is the first kernel that the database names.
     fn used(&self, call: &Call) -> Result<Option<Kernel>> {
-        let (shape, dtype) = (call.shape()?, call.dtype());
+        let dtype = call.dtype();
         if call.task()? != Task::Gemm {
             return Ok(None);
         }
         if self.device.language.is_none() {
             return Ok(self.database.cpu_blocks(&self.device.facts, dtype).map(Kernel::Cpu));
         }
-        let used = match launches(&self.device.facts, &self.tuning, dtype, &instruction(&shape, dtype)?) {
-            Ok(launches) => product_used(&launches, &self.tuning, dtype, call.sizes),
-            Err(_) => self.tuning.products(dtype, call.sizes).next(),
+        let used = match self.launches(call)? {
+            Some(launches) => product_used(&launches, &self.tuning, dtype, call.sizes),
+            None => self.tuning.products(dtype, call.sizes).next(),
         };
         Ok(used.map(Kernel::Product))
+    }
+
+    /// The launches of a call with the kernels in use. `None` if there are too many to be listed.
+    fn launches(&self, call: &Call) -> Result<Option<Vec<Launch>>> {
+        let dtype = call.dtype();
+        Ok(launches(&self.device.facts, &self.tuning, dtype, &instruction(&call.shape()?, dtype)?).ok())
     }
 
     fn measurement(&self, goal: &Goal, seconds: f64, flops: Option<f64>) -> String {
@@ -217,14 +223,18 @@ impl<'a> Session<'a> {
     }
 
     fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
-        let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device));
+        let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device, &self.args.values));
         let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
-        let task = self.args.task();
+        let (task, launches) = (self.args.task(), self.launches(call)?.unwrap_or_default());
         // kernels with barriers take minutes to compile for a CPU, and are slower there
         let compiles = |goal: &Goal| self.device.language.is_none() || !self.device.facts.is_cpu() || goal.kernel == "gemm_panel";
         // where there is a kernel `solve`, the kernels of `triangle` solve no system
         let is_of_task = |goal: &Goal| task != Task::Trsm || goal.kernel != "triangle";
-        let suits = |goal: &Goal| self.args.kernel.is_some() || (compiles(goal) && is_of_task(goal));
+        let suits = |goal: &Goal| match Threshold::named(goal.kernel) {
+            _ if self.args.kernel.is_some() => true,
+            Some(threshold) => launches.iter().any(|launch| threshold.concerns(launch.kernel)),
+            None => compiles(goal) && is_of_task(goal),
+        };
         Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
     }
 

@@ -1,5 +1,6 @@
 //! Calls cuBLAS, if the library is found on the system.
 
+use std::error::Error;
 use std::ffi::c_void;
 use std::ptr;
 
@@ -354,14 +355,15 @@ pub fn int32<const K: usize>(sizes: [usize; K]) -> Result<[i32; K], String> {
 
 /// Loads the library at the path that the environment variable `variable` states. If the variable is unset, loads the first of
 /// `names` that is found.
-pub fn open(variable: &str, names: [&str; 3]) -> Result<Library, String> {
+pub fn open<const K: usize>(variable: &str, names: [&str; K]) -> Result<Library, String> {
     let named = std::env::var(variable).map_or_else(|_| names.map(str::to_owned).to_vec(), |name| vec![name]);
     let mut refusal = String::new();
     for name in named {
-        // SAFETY: the initialisers of NVIDIA's libraries may run at any time.
+        // SAFETY: the initialisers of the libraries may run at any time.
         match unsafe { Library::new(&name) } {
             Ok(library) => return Ok(library),
-            Err(error) => refusal = error.to_string(),
+            // The source of the error states the reason of the dynamic loader.
+            Err(error) => refusal = error.source().map_or_else(|| error.to_string(), ToString::to_string),
         }
     }
     Err(refusal)

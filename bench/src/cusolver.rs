@@ -48,8 +48,11 @@ impl<'c> Cusolver<'c> {
 
     /// Opens cuSOLVER if cuBLAS is found, unless the option `--peer` excludes it. If cuSOLVER is not found, prints the reason.
     pub fn find(settings: &Settings, cuda: Option<&'c Cublas>) -> Option<Self> {
-        let cuda = cuda.filter(|_| settings.wants("cusolver"))?;
-        Self::open(cuda).inspect_err(|error| println!("no cuSOLVER: {error}")).ok()
+        if !settings.wants("cusolver") {
+            return None;
+        }
+        let found = cuda.ok_or_else(|| "it needs cuBLAS and the CUDA runtime".to_owned()).and_then(Self::open);
+        found.inspect_err(|error| println!("no cuSOLVER: {error}")).ok()
     }
 
     /// Version number that cuSOLVER reports.

@@ -14,11 +14,11 @@
 //! cuSOLVER use the first CUDA device. A library that is not found is named in one line and left out
 //! (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`, `LAPIDARY_PEER_CUSOLVER`, `LAPIDARY_PEER_CLBLAST`, else the usual file names).
 //!
-//! - `--n LIST` replaces the usual cases by a product, two solves (n and at most 128 right-hand sides) and an LU factorisation of
-//!   each order, in both element types. `--dtype` and `--routine` select among the cases, and `--peer` among the libraries
+//! - `--n LIST` replaces the usual cases by a product, solves (n and 128 right-hand sides) and an LU factorisation of each order, in
+//!   both element types. `--dtype` and `--routine` select among the cases, and `--peer` among the libraries
 //!   (`cublas,cusolver,clblast`).
 //! - Each case is timed in two modes. In mode `burst`, the device idles for 100 ms before each series of calls of at least 30 ms. In
-//!   mode `sustained`, each series takes at least 1 s. Half as many untimed calls directly before each series raise the clock. The
+//!   mode `sustained`, each series takes at least 1 s (0.1 s on a processor). Half as many untimed calls directly before each series raise the clock. The
 //!   program times 7 series in mode `burst` and 3 in mode `sustained` (`--reps R` in both). `--mode M` selects one mode.
 //! - Products of a series are waited for once. Lapidary's solves and factorisations are single calls, each of which is waited for,
 //!   while those of the peers are waited for once. Each solve or factorisation first copies its matrix within device memory.

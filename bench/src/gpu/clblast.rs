@@ -9,10 +9,11 @@ use libloading::{Library, Symbol};
 
 use super::Prepared;
 use super::problem::{Operands, Problem, Product};
-use crate::cublas::answer;
+use crate::cublas::{self, answer};
 
-/// File name of the `CLBlast` library in Debian.
+/// File name of the `CLBlast` library in Debian, and the environment variable that names another file.
 const CLBLAST: &str = "libclblast.so.1";
+const VARIABLE: &str = "LAPIDARY_PEER_CLBLAST";
 
 /// The values by which CBLAS and `CLBlast` denote column-major storage, a plain and a transposed operand, the lower triangle, a
 /// stored diagonal and the left side.
@@ -66,8 +67,6 @@ type Trsm<T> = unsafe extern "C" fn(
 
 /// `CLBlast` on one device. The program keeps the context and the queue until the process ends.
 pub struct ClBlast {
-    /// Path of the library. `CLBlast` has no function that returns its version.
-    pub path: String,
     dylib: Library,
     context: cl_context,
     queue: cl_command_queue,
@@ -96,14 +95,17 @@ impl ClBlast {
     /// # Errors
     /// The library is not found, or the driver refuses the context or the queue.
     pub fn open(device: cl_device_id) -> Result<Self, String> {
-        let path = std::env::var("LAPIDARY_PEER_CLBLAST").unwrap_or_else(|_| CLBLAST.to_owned());
-        // SAFETY: the initialisers of `CLBlast` may run at any time.
-        let dylib = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
+        let dylib = cublas::open(VARIABLE, [CLBLAST])?;
         let context = context::create_context(&[device], ptr::null(), None, ptr::null_mut()).map_err(failed)?;
         // SAFETY: the device handle is valid as long as the process runs, and the driver has just returned the context for this
         // device.
         let queue = unsafe { command_queue::create_command_queue(context, device, 0) }.map_err(failed)?;
-        Ok(ClBlast { path, dylib, context, queue })
+        Ok(ClBlast { dylib, context, queue })
+    }
+
+    /// Path of the library, which stands for its version, because `CLBlast` has no function that returns the version.
+    pub fn version(&self) -> String {
+        std::env::var(VARIABLE).unwrap_or_else(|_| CLBLAST.to_owned())
     }
 
     /// Copies the operands of a product or a solve to the device. Returns `None` for a factorisation, which `CLBlast` lacks.

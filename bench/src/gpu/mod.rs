@@ -143,13 +143,13 @@ impl<'a, T> Entrant<'a, T> {
     }
 
     /// Makes a series of calls. Returns the seconds of each call. Half as many untimed calls before the series raise the clock of
-    /// the device, which falls while the device idles.
+    /// the device, which falls while the device idles. The time of the untimed calls determines the number of timed calls.
     fn series(&mut self, mode: Mode, is_gpu: bool) -> f64 {
         sleep(mode.pause());
-        let times = (mode.seconds(is_gpu) / self.seconds).ceil().max(1.0) as usize;
-        let work = "a call succeeds again";
-        self.call.run(times / 2 + 1).expect(work);
-        seconds(&mut *self.call, times).expect(work) / times as f64
+        let count = |seconds: f64, once: f64| (seconds / once).ceil().max(1.0) as usize;
+        let mut each = |times| seconds(&mut *self.call, times).expect("a call succeeds again") / times as f64;
+        self.seconds = each(count(mode.seconds(is_gpu) / 2.0, self.seconds));
+        each(count(mode.seconds(is_gpu), self.seconds))
     }
 }
 

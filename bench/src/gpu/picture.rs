@@ -11,8 +11,11 @@ use super::comparison::Comparison;
 /// Sizes in pixels: the height of a bar with its text, the height of the title, the width of the texts, and the width of the bars.
 const ROW: i32 = 18;
 const TITLE: i32 = 56;
-const LABEL: i32 = 410;
+const LABEL: i32 = 340;
 const BARS: i32 = 420;
+
+/// The ratio at which bars end, so that bars near 1 differ visibly. The text beside a bar states its ratio.
+const LONGEST: f64 = 2.0;
 
 /// Writes the picture to a file.
 ///
@@ -27,8 +30,7 @@ pub fn save(path: &Path, all: &[Comparison]) -> Result<(), String> {
 fn svg(all: &[Comparison]) -> Result<String, Box<dyn Error>> {
     let rows: Vec<(&Comparison, f64)> = all.iter().filter_map(|row| Some((row, row.ratio()?))).collect();
     let height = TITLE + ROW * (rows.len() as i32 + 1);
-    let most = rows.iter().map(|(_, ratio)| *ratio).fold(1.2, f64::max);
-    let x = |ratio: f64| LABEL + (ratio / most * f64::from(BARS)) as i32;
+    let x = |ratio: f64| LABEL + (ratio.min(LONGEST) / LONGEST * f64::from(BARS)) as i32;
     let mut text = String::new();
     {
         let root =
@@ -36,7 +38,7 @@ fn svg(all: &[Comparison]) -> Result<String, Box<dyn Error>> {
         root.fill(&WHITE)?;
         let (title, font) = (("sans-serif", 18).into_font(), ("sans-serif", 12).into_font());
         root.draw(&Text::new("Speed of Lapidary divided by the speed of the other library", (12, 10), title))?;
-        root.draw(&Text::new("medians; dark: burst, light: sustained; line: equal speeds", (12, 34), font.clone()))?;
+        root.draw(&Text::new("medians; dark: burst, light: sustained; line: equal speeds; bars end at 2", (12, 34), font.clone()))?;
         for (i, (row, ratio)) in rows.iter().enumerate() {
             let y = TITLE + ROW * i as i32;
             let peer = row.peer.as_ref().map_or("", |(name, _)| name);

@@ -18,8 +18,9 @@
 //!   both element types. `--dtype` and `--routine` select among the cases, and `--peer` among the libraries
 //!   (`cublas,cusolver,clblast`).
 //! - Each case is timed in two modes. In mode `burst`, the device idles for 100 ms before each series of calls of at least 30 ms. In
-//!   mode `sustained`, each series takes at least 1 s (0.1 s on a processor). Half as many untimed calls directly before each series raise the clock. The
-//!   program times 7 series in mode `burst` and 3 in mode `sustained` (`--reps R` in both). `--mode M` selects one mode.
+//!   mode `sustained`, each series takes at least 1 s (0.1 s on a processor). Half as many untimed calls directly before each series
+//!   raise the clock. The program times 7 series in mode `burst` and 3 in mode `sustained` (`--reps R` in both). `--mode M` selects
+//!   one mode.
 //! - Products of a series are waited for once. Lapidary's solves and factorisations are single calls, each of which is waited for,
 //!   while those of the peers are waited for once. Each solve or factorisation first copies its matrix within device memory.
 //! - The program checks the result of each library against the equation that the routine solves, and products and solves of the

@@ -16,7 +16,7 @@ const COUNT: usize = 10_000;
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let text = |error: lapidary::Error| error.to_string();
     let all = Machine::open(&Select::all()).map_err(text)?;
-    let peer = Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
+    let peer = Cublas::find(settings);
     let peer = peer.as_ref();
     report.add_participants(all.devices(), peer.iter().map(|peer| ("cublas", peer.version())));
     for device in all.devices().filter(|device| !device.host_memory) {

@@ -53,13 +53,22 @@ pub fn poison<T: Scalar>(result: &mut [T]) {
 
 /// Panics unless all libraries computed the same result up to rounding. A time is reported only if the result is right.
 pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>]) {
-    let ours = &results[0];
-    let largest = crate::measure::largest(ours.iter().map(|x| x.to_f64()));
-    assert!(largest.is_finite(), "{what} n={n}: ours holds {largest}");
     for theirs in &results[1..] {
-        let apart = crate::measure::largest(ours.iter().zip(theirs).map(|(x, y)| (*x - *y).to_f64()));
-        assert!(apart <= slack * n as f64 * T::UNIT_ROUNDOFF * largest, "{what} n={n}: {apart:e} apart, of {largest:e}");
+        compare(n, slack, &results[0], theirs).unwrap_or_else(|error| panic!("{what} n={n}: {error}"));
     }
+}
+
+/// Compares the results of two libraries, element by element. The accepted difference is `slack`·`n`·u of the largest element.
+///
+/// # Errors
+/// The results differ by more, or our result is not finite.
+pub fn compare<T: Scalar>(n: usize, slack: f64, ours: &[T], theirs: &[T]) -> Result<(), String> {
+    let largest = crate::measure::largest(ours.iter().map(|x| x.to_f64()));
+    if !largest.is_finite() {
+        return Err(format!("ours holds {largest}"));
+    }
+    let apart = crate::measure::largest(ours.iter().zip(theirs).map(|(x, y)| (*x - *y).to_f64()));
+    if apart <= slack * n as f64 * T::UNIT_ROUNDOFF * largest { Ok(()) } else { Err(format!("{apart:e} apart, of {largest:e}")) }
 }
 
 /// Runs one benchmark group on the processor, with Lapidary and all peer libraries that are found.

@@ -1,9 +1,13 @@
 //! Calls cuBLAS, if the library is found on the system.
 
+use std::error::Error;
 use std::ffi::c_void;
 use std::ptr;
 
 use libloading::{Library, Symbol};
+
+use crate::gpu::problem::Product;
+use crate::settings::Settings;
 
 /// File names of NVIDIA's libraries.
 const CUBLAS: [&str; 3] = ["libcublas.so", "libcublas.so.12", "libcublas.so.13"];
@@ -91,6 +95,25 @@ impl<T> Clone for Memory<T> {
 }
 impl<T> Copy for Memory<T> {}
 
+/// An array in device memory, which is freed when the value is dropped.
+pub struct Array<'c, T> {
+    cuda: &'c Cublas,
+    memory: Memory<T>,
+}
+
+impl<T> Array<'_, T> {
+    /// The address of the array. It is valid as long as the array exists.
+    pub fn memory(&self) -> Memory<T> {
+        self.memory
+    }
+}
+
+impl<T> Drop for Array<'_, T> {
+    fn drop(&mut self) {
+        self.cuda.free(self.memory);
+    }
+}
+
 /// Square matrices of one order in device memory, with memory for their LU factors.
 pub struct LuBatch<T> {
     original: Memory<T>,
@@ -104,7 +127,7 @@ pub struct LuBatch<T> {
 impl Cublas {
     /// Opens cuBLAS and the CUDA runtime. In its default mode, cuBLAS rounds products as IEEE arithmetic does, and does not use
     /// TF32.
-    pub fn open() -> Result<Self, String> {
+    fn open() -> Result<Self, String> {
         let (cublas, runtime) = (open("LAPIDARY_PEER_CUBLAS", CUBLAS)?, open("LAPIDARY_PEER_CUDART", RUNTIME)?);
         let mut handle = ptr::null_mut();
         // SAFETY: the type of the symbol is the signature in the C header of cuBLAS, and the function writes only `handle`.
@@ -114,6 +137,14 @@ impl Cublas {
             create(&raw mut handle)
         };
         if status == 0 { Ok(Cublas { cublas, runtime, handle }) } else { Err(format!("cublasCreate answers {status}")) }
+    }
+
+    /// Opens cuBLAS unless the option `--peer` excludes it and cuSOLVER, which needs its memory. If cuBLAS is not found, prints the
+    /// reason.
+    pub fn find(settings: &Settings) -> Option<Self> {
+        let is_wanted = settings.wants("cublas") || settings.wants("cusolver");
+        let open = || Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
+        is_wanted.then(open).flatten()
     }
 
     /// Version number that cuBLAS reports.
@@ -130,17 +161,36 @@ impl Cublas {
     }
 
     /// Allocates device memory and copies `data` into it.
+    ///
+    /// # Panics
+    /// The device has too little memory.
     pub fn upload<T: Copy>(&self, data: &[T]) -> Memory<T> {
+        self.try_upload(data).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Allocates device memory and copies `data` into it.
+    ///
+    /// # Errors
+    /// The device has too little memory.
+    pub fn try_upload<T: Copy>(&self, data: &[T]) -> Result<Memory<T>, String> {
         let mut memory = ptr::null_mut();
         // SAFETY: the types of the symbols are the signatures in CUDA's C header. The new memory has the size of `data`, which is
         // borrowed. Direction 1 copies from host to device.
         unsafe {
             let malloc: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void, usize) -> i32> =
                 self.runtime.get(b"cudaMalloc").expect("cudaMalloc");
-            assert_eq!(malloc(&raw mut memory, size_of_val(data)), 0, "cudaMalloc");
-            assert_eq!(self.copy(memory, data.as_ptr().cast(), size_of_val(data), 1), 0, "cudaMemcpy");
+            answer("cudaMalloc", malloc(&raw mut memory, size_of_val(data)))?;
+            answer("cudaMemcpy", self.copy(memory, data.as_ptr().cast(), size_of_val(data), 1))?;
         }
-        Memory(memory.cast())
+        Ok(Memory(memory.cast()))
+    }
+
+    /// Allocates an array in device memory and copies `data` into it.
+    ///
+    /// # Errors
+    /// The device has too little memory.
+    pub fn array<T: Copy>(&self, data: &[T]) -> Result<Array<'_, T>, String> {
+        self.try_upload(data).map(|memory| Array { cuda: self, memory })
     }
 
     /// Copies an array from device memory to host memory.
@@ -172,37 +222,44 @@ impl Cublas {
         }
     }
 
-    /// Computes C ← op(A)·op(B) `times` times, for matrices of order n, and waits until the last product has ended.
-    pub fn gemm<T: Real>(&self, n: usize, trans: [bool; 2], [a, b, c]: [Memory<T>; 3], times: usize) {
-        let n = i32::try_from(n).expect("an order of 31 bits");
+    /// Computes C ← op(A)·op(B) `times` times and waits until the last product has ended.
+    ///
+    /// # Errors
+    /// cuBLAS refuses a product, or the device fails.
+    pub fn gemm<T: Real>(&self, product: Product, [a, b, c]: [Memory<T>; 3], times: usize) -> Result<(), String> {
+        let Product { m, n, k, trans } = product;
         let [op_a, op_b] = trans.map(i32::from);
-        // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The caller passes three arrays of n² elements
-        // in device memory.
+        let [m, n, k, lda, ldb] = int32([m, n, k, product.shape_a().0, product.shape_b().0])?;
+        // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The caller passes three arrays of m·k, k·n and
+        // m·n elements in device memory, whose columns are packed.
         unsafe {
             let gemm: Symbol<'_, Gemm<T>> = self.cublas.get(T::GEMM).expect("the product");
             for _ in 0..times {
-                let status = gemm(self.handle, op_a, op_b, n, n, n, &T::ONE, a.0, n, b.0, n, &T::ZERO, c.0, n);
-                assert_eq!(status, 0, "cublas");
+                let status = gemm(self.handle, op_a, op_b, m, n, k, &T::ONE, a.0, lda, b.0, ldb, &T::ZERO, c.0, m);
+                answer("cuBLAS's gemm", status)?;
             }
         }
-        self.wait();
+        self.try_wait()
     }
 
-    /// Computes X ← L⁻¹·B `times` times and waits until the last solve has ended. L is the lower triangle of A, and all matrices
-    /// are of order n.
-    pub fn trsm<T: Real>(&self, n: usize, [a, b, x]: [Memory<T>; 3], times: usize) {
-        let order = i32::try_from(n).expect("an order of 31 bits");
+    /// Computes X ← L⁻¹·B `times` times and waits until the last solve has ended. L is the lower triangle of A, which is of order n.
+    /// B and X have `nrhs` columns.
+    ///
+    /// # Errors
+    /// cuBLAS refuses a solve, or the device fails.
+    pub fn trsm<T: Real>(&self, (n, nrhs): (usize, usize), [a, b, x]: [Memory<T>; 3], times: usize) -> Result<(), String> {
+        let [order, columns] = int32([n, nrhs])?;
         for _ in 0..times {
-            self.duplicate(b, x, n * n);
+            self.duplicate(b, x, n * nrhs);
             // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The four zeros mean left, lower, not
-            // transposed, non-unit diagonal. The caller passes three arrays of n² elements in device memory.
+            // transposed, non-unit diagonal. The caller passes arrays of n², n·nrhs and n·nrhs elements in device memory.
             let status = unsafe {
                 let trsm: Symbol<'_, Trsm<T>> = self.cublas.get(T::TRSM).expect("the solve");
-                trsm(self.handle, 0, 0, 0, 0, order, order, &T::ONE, a.0, order, x.0, order)
+                trsm(self.handle, 0, 0, 0, 0, order, columns, &T::ONE, a.0, order, x.0, order)
             };
-            assert_eq!(status, 0, "cublas");
+            answer("cuBLAS's trsm", status)?;
         }
-        self.wait();
+        self.try_wait()
     }
 
     /// Computes C ← A·B for each of `count` matrices of order n, and waits until all products have ended. The matrices of each
@@ -262,25 +319,51 @@ impl Cublas {
     }
 
     /// Waits until the device has completed all commands.
+    ///
+    /// # Panics
+    /// A command failed.
     pub fn wait(&self) {
+        self.try_wait().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Waits until the device has completed all commands.
+    ///
+    /// # Errors
+    /// A command failed.
+    pub fn try_wait(&self) -> Result<(), String> {
         // SAFETY: the type of the symbol is the signature in CUDA's C header, and the function has no requirements.
         unsafe {
             let wait: Symbol<'_, unsafe extern "C" fn() -> i32> = self.runtime.get(b"cudaDeviceSynchronize").expect("wait");
-            assert_eq!(wait(), 0, "cudaDeviceSynchronize");
+            answer("cudaDeviceSynchronize", wait())
         }
     }
 }
 
+/// Turns the status code of a function into an error. The code 0 means success.
+pub fn answer(function: &str, status: i32) -> Result<(), String> {
+    if status == 0 { Ok(()) } else { Err(format!("{function} answers {status}")) }
+}
+
+/// Turns sizes into integers of 32 bits.
+pub fn int32<const K: usize>(sizes: [usize; K]) -> Result<[i32; K], String> {
+    let mut all = [0; K];
+    for (to, size) in all.iter_mut().zip(sizes) {
+        *to = i32::try_from(size).map_err(|_| format!("{size} exceeds 31 bits"))?;
+    }
+    Ok(all)
+}
+
 /// Loads the library at the path that the environment variable `variable` states. If the variable is unset, loads the first of
 /// `names` that is found.
-pub fn open(variable: &str, names: [&str; 3]) -> Result<Library, String> {
+pub fn open<const K: usize>(variable: &str, names: [&str; K]) -> Result<Library, String> {
     let named = std::env::var(variable).map_or_else(|_| names.map(str::to_owned).to_vec(), |name| vec![name]);
     let mut refusal = String::new();
     for name in named {
-        // SAFETY: the initialisers of NVIDIA's libraries may run at any time.
+        // SAFETY: the initialisers of the libraries may run at any time.
         match unsafe { Library::new(&name) } {
             Ok(library) => return Ok(library),
-            Err(error) => refusal = error.to_string(),
+            // The source of the error states the reason of the dynamic loader.
+            Err(error) => refusal = error.source().map_or_else(|| error.to_string(), ToString::to_string),
         }
     }
     Err(refusal)

@@ -6,7 +6,8 @@ use std::ptr;
 use lapidary::{DType, Scalar};
 use libloading::{Library, Symbol};
 
-use crate::cublas::{Cublas, Memory, open};
+use crate::cublas::{Array, Cublas, answer, int32, open};
+use crate::settings::Settings;
 
 /// File names of NVIDIA's cuSOLVER library.
 const CUSOLVER: [&str; 3] = ["libcusolver.so", "libcusolver.so.11", "libcusolver.so.12"];
@@ -23,18 +24,18 @@ pub struct Cusolver<'c> {
 }
 
 /// A matrix in device memory, with memory for its LU factors.
-pub struct Factors<T> {
+pub struct Factors<'c, T> {
     n: usize,
-    original: Memory<T>,
-    lu: Memory<T>,
-    work: Memory<T>,
-    ipiv: Memory<i32>,
-    info: Memory<i32>,
+    original: Array<'c, T>,
+    lu: Array<'c, T>,
+    work: Array<'c, T>,
+    ipiv: Array<'c, i32>,
+    info: Array<'c, i32>,
 }
 
 impl<'c> Cusolver<'c> {
     /// Loads cuSOLVER and creates a handle.
-    pub fn open(cuda: &'c Cublas) -> Result<Self, String> {
+    fn open(cuda: &'c Cublas) -> Result<Self, String> {
         let cusolver = open("LAPIDARY_PEER_CUSOLVER", CUSOLVER)?;
         let mut handle = ptr::null_mut();
         // SAFETY: the type of the symbol is the signature in the C header of cuSOLVER, and the function writes only `handle`.
@@ -43,6 +44,15 @@ impl<'c> Cusolver<'c> {
             create(&raw mut handle)
         };
         if status == 0 { Ok(Cusolver { cuda, cusolver, handle }) } else { Err(format!("cusolverDnCreate answers {status}")) }
+    }
+
+    /// Opens cuSOLVER if cuBLAS is found, unless the option `--peer` excludes it. If cuSOLVER is not found, prints the reason.
+    pub fn find(settings: &Settings, cuda: Option<&'c Cublas>) -> Option<Self> {
+        if !settings.wants("cusolver") {
+            return None;
+        }
+        let found = cuda.ok_or_else(|| "it needs cuBLAS and the CUDA runtime".to_owned()).and_then(Self::open);
+        found.inspect_err(|error| println!("no cuSOLVER: {error}")).ok()
     }
 
     /// Version number that cuSOLVER reports.
@@ -65,48 +75,50 @@ impl<'c> Cusolver<'c> {
     }
 
     /// Copies a matrix of order n to device memory and allocates memory for its factors.
-    pub fn prepare<T: Scalar>(&self, n: usize, a: &[T]) -> Factors<T> {
-        let order = i32::try_from(n).expect("an order of 31 bits");
-        let (original, lu) = (self.cuda.upload(a), self.cuda.upload(a));
+    ///
+    /// # Errors
+    /// The device has too little memory.
+    pub fn prepare<T: Scalar>(&self, n: usize, a: &[T]) -> Result<Factors<'_, T>, String> {
+        let [order] = int32([n])?;
+        let (original, lu) = (self.cuda.array(a)?, self.cuda.array(a)?);
         let mut elements = 0;
         // SAFETY: the type `Size` is the signature in the C header of cuSOLVER. The function writes only `elements`, and `lu` has
         // n² elements.
-        let status =
-            unsafe { self.symbol::<T, Size<T>>("getrf_bufferSize")(self.handle, order, order, lu.0, order, &raw mut elements) };
-        assert_eq!(status, 0, "cusolverDnXgetrf_bufferSize");
-        let work = self.cuda.upload(&vec![T::ZERO; usize::try_from(elements).expect("a size").max(1)]);
-        Factors { n, original, lu, work, ipiv: self.cuda.upload(&vec![0; n]), info: self.cuda.upload(&[0]) }
+        let status = unsafe {
+            self.symbol::<T, Size<T>>("getrf_bufferSize")(self.handle, order, order, lu.memory().0, order, &raw mut elements)
+        };
+        answer("cuSOLVER's getrf_bufferSize", status)?;
+        let work = self.cuda.array(&vec![T::ZERO; usize::try_from(elements).expect("a size").max(1)])?;
+        Ok(Factors { n, original, lu, work, ipiv: self.cuda.array(&vec![0; n])?, info: self.cuda.array(&[0])? })
     }
 
     /// Copies the original matrix and factors the copy, A = P·L·U, `times` times in succession. The function waits until the last
     /// factorisation has ended.
-    pub fn getrf<T: Scalar>(&self, factors: &Factors<T>, times: usize) {
-        let Factors { n, original, lu, work, ipiv, info } = *factors;
-        let order = i32::try_from(n).expect("an order of 31 bits");
+    ///
+    /// # Errors
+    /// cuSOLVER refuses a factorisation, or the device fails.
+    pub fn getrf<T: Scalar>(&self, factors: &Factors<'_, T>, times: usize) -> Result<(), String> {
+        let Factors { n, original, lu, work, ipiv, info } = factors;
+        let [order] = int32([*n])?;
         let getrf = self.symbol::<T, Getrf<T>>("getrf");
         for _ in 0..times {
-            self.cuda.duplicate(original, lu, n * n);
+            self.cuda.duplicate(original.memory(), lu.memory(), n * n);
+            let [lu, work] = [lu, work].map(|array| array.memory().0);
+            let [ipiv, info] = [ipiv, info].map(|array| array.memory().0);
             // SAFETY: the type of the symbol is the signature in the C header of cuSOLVER. `work` is as large as `getrf_bufferSize`
             // requires, and no other command uses the arrays of `factors`.
-            let status = unsafe { getrf(self.handle, order, order, lu.0, order, work.0, ipiv.0, info.0) };
-            assert_eq!(status, 0, "cusolverDnXgetrf");
+            let status = unsafe { getrf(self.handle, order, order, lu, order, work, ipiv, info) };
+            answer("cuSOLVER's getrf", status)?;
         }
-        self.cuda.wait();
+        self.cuda.try_wait()
     }
 
-    /// Frees the device memory of `factors`. Returns the pivots of the last factorisation, counted from 1.
-    ///
-    /// # Panics
-    /// A pivot of the last factorisation was zero.
-    pub fn finish<T>(&self, factors: &Factors<T>) -> Vec<i32> {
-        let Factors { n, original, lu, work, ipiv, info } = *factors;
-        let mut pivots = vec![0; n];
-        self.cuda.download(ipiv, &mut pivots);
-        let mut zero = [1];
-        self.cuda.download(info, &mut zero);
-        assert_eq!(zero, [0], "cuSOLVER's info");
-        [original, lu, work].into_iter().for_each(|memory| self.cuda.free(memory));
-        [ipiv, info].into_iter().for_each(|memory| self.cuda.free(memory));
-        pivots
+    /// Copies the factors of the last factorisation to `lu`. Returns its pivots, counted from 1, and its `info`.
+    pub fn read<T: Scalar>(&self, factors: &Factors<'_, T>, lu: &mut [T]) -> (Vec<i32>, i32) {
+        let (mut pivots, mut info) = (vec![0; factors.n], [1]);
+        self.cuda.download(factors.lu.memory(), lu);
+        self.cuda.download(factors.ipiv.memory(), &mut pivots);
+        self.cuda.download(factors.info.memory(), &mut info);
+        (pivots, info[0])
     }
 }

@@ -1,15 +1,34 @@
 //! Benchmarks Lapidary and other libraries, which run in the same process and take turns.
 //!
 //! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
-//! [--before R] [--seconds S] [--dtype T] [--routine LIST] [--json FILE]`
+//! [--before R] [--seconds S] [--dtype T] [--routine LIST] [--mode M] [--peak TF] [--json FILE] [--svg FILE]`
 //!
 //! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest`. If the command line names no group, the first five
 //! groups run. These five groups run on the processor alone, or on those CPU devices that `LAPIDARY_DEVICE` names. Group `default`
 //! times a machine with all devices, which chooses the devices of each call, and each device alone in turn. In group `default`,
-//! `--dtype` selects one element type, and `--routine` selects some of `gemm trsm getrf gesv`. Group `opencl` compares Lapidary
-//! with `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's library). Groups `wgpu`, `batched` and `rest` compare Lapidary with
-//! cuBLAS and cuSOLVER if these libraries are found (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`, `LAPIDARY_PEER_CUSOLVER`, else
-//! NVIDIA's file names).
+//! `--dtype` selects one element type, and `--routine` selects some of `gemm trsm getrf gesv`. Groups `batched` and `rest` compare
+//! Lapidary with cuBLAS and cuSOLVER if these libraries are found.
+//!
+//! **Groups `opencl` and `wgpu`** compare Lapidary on one GPU with cuBLAS, cuSOLVER and, in group `opencl`, `CLBlast`. The matrices
+//! lie in device memory. Group `opencl` uses the first GPU of the OpenCL devices, or the first device if none is a GPU. cuBLAS and
+//! cuSOLVER use the first CUDA device. A library that is not found is named in one line and left out
+//! (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`, `LAPIDARY_PEER_CUSOLVER`, `LAPIDARY_PEER_CLBLAST`, else the usual file names).
+//!
+//! - `--n LIST` replaces the usual cases by a product, solves (n and 128 right-hand sides) and an LU factorisation of each order, in
+//!   both element types. `--dtype` and `--routine` select among the cases, and `--peer` among the libraries
+//!   (`cublas,cusolver,clblast`).
+//! - Each case is timed in two modes. In mode `burst`, the device idles for 100 ms before each series of calls of at least 30 ms. In
+//!   mode `sustained`, each series takes at least 1 s (0.1 s on a processor). Half as many untimed calls directly before each series
+//!   raise the clock. The program times 7 series in mode `burst` and 3 in mode `sustained` (`--reps R` in both). `--mode M` selects
+//!   one mode.
+//! - Products of a series are waited for once. Lapidary's solves and factorisations are single calls, each of which is waited for,
+//!   while those of the peers are waited for once. Each solve or factorisation first copies its matrix within device memory.
+//! - The program checks the result of each library against the equation that the routine solves, and products and solves of the
+//!   libraries against each other. A case in which Lapidary is wrong or fails has no figures, and the program ends with an error
+//!   after the other cases. A library that is wrong, that fails, or whose call takes more than 2 s and more than four times as long
+//!   as ours is named and left out.
+//! - At the end, a table shows the median speeds and their ratio. `--peak TF` adds the share of a peak in TFLOP/s to products in
+//!   `f64`. `--json FILE` is written after each case. `--svg FILE` draws the ratios.
 //!
 //! The first four groups compare Lapidary with these peers: `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's library), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small products `tile`, the CPU kernel without a machine
@@ -28,6 +47,7 @@ mod cases;
 mod choice;
 mod cublas;
 mod cusolver;
+mod gpu;
 mod measure;
 mod opencl;
 mod outofcore;
@@ -45,16 +65,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     blas::prepare_environment();
     let settings = Settings::from_args(std::env::args().skip(1))?;
     let mut report = Report::new(settings.before);
-    for group in &settings.groups {
-        match group.as_str() {
-            "batched" => batched::run(&settings, &mut report)?,
-            "default" => choice::run(&settings, &mut report)?,
-            "opencl" => opencl::products(&settings, &mut report)?,
-            "wgpu" => wgpu::products(&settings, &mut report)?,
-            "rest" => rest::run(&settings, &mut report)?,
-            "outofcore" => outofcore::run(&settings, &mut report)?,
-            group => cases::run(group, &settings, &mut report)?,
-        }
+    let outcome = settings.groups.iter().try_for_each(|group| run(group, &settings, &mut report));
+    // The figures of the cases before a failure are worth keeping.
+    report.save(&settings)?;
+    outcome
+}
+
+fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), Box<dyn std::error::Error>> {
+    match group {
+        "batched" => Ok(batched::run(settings, report)?),
+        "default" => choice::run(settings, report),
+        "opencl" => Ok(opencl::run(settings, report)?),
+        "wgpu" => Ok(wgpu::run(settings, report)?),
+        "rest" => Ok(rest::run(settings, report)?),
+        "outofcore" => outofcore::run(settings, report),
+        group => cases::run(group, settings, report),
     }
-    settings.json.as_deref().map_or(Ok(()), |path| report.save(path))
 }

@@ -57,26 +57,32 @@ pub fn timed_each(mut call: impl FnMut()) -> f64 {
     timed(|| (0..times as usize).for_each(|_| call())) / times
 }
 
-/// Times the libraries or devices in turn. Every second round runs in reverse order. Before the first timed round each library
-/// makes one untimed call, so that its threads are started and its memory is allocated. Directly before each timed call, each
-/// library makes `settings.before` further untimed calls.
+/// Times the libraries or devices in turn. Before the first timed round each library makes one untimed call, so that its threads are
+/// started and its memory is allocated. Directly before each timed call, each library makes `settings.before` further untimed calls.
 pub fn in_turn(settings: &Settings, mut sides: Vec<Side<'_>>) -> Vec<Times> {
-    let mut times: Vec<Times> = sides.iter().map(|side| Times { name: side.name.clone(), seconds: Vec::new() }).collect();
     for side in &mut sides {
         (side.work)();
     }
-    let (start, mut rep) = (Instant::now(), 0);
+    let start = Instant::now();
     let is_enough = |rep: usize| match settings.reps {
         Some(reps) => rep >= reps,
         None => rep >= REPS.1 || (rep >= REPS.0 && start.elapsed().as_secs_f64() > settings.seconds),
     };
+    alternate(settings.before, sides, is_enough)
+}
+
+/// Times the libraries or devices in rounds until `is_enough` returns true for the number of completed rounds. Every second round
+/// runs in reverse order. Directly before each timed call, each library makes `before` untimed calls.
+pub fn alternate(before: usize, mut sides: Vec<Side<'_>>, is_enough: impl Fn(usize) -> bool) -> Vec<Times> {
+    let mut times: Vec<Times> = sides.iter().map(|side| Times { name: side.name.clone(), seconds: Vec::new() }).collect();
+    let mut rep = 0;
     while !is_enough(rep) {
         for i in 0..sides.len() {
             let i = if rep.is_multiple_of(2) { i } else { sides.len() - 1 - i };
             if !rest() {
                 eprintln!("warning: threads still busy before {}", times[i].name);
             }
-            (0..settings.before).for_each(|_| _ = (sides[i].work)());
+            (0..before).for_each(|_| _ = (sides[i].work)());
             times[i].seconds.push((sides[i].work)());
         }
         rep += 1;

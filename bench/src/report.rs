@@ -1,13 +1,14 @@
 //! Prints the table of times to standard output, and writes the same figures as JSON.
 
-use std::path::Path;
 use std::process::Command;
 
 use lapidary::DeviceFacts;
 use serde_json::{Value, json};
 
+use crate::gpu::comparison::Comparison;
 use crate::measure::Times;
 use crate::peer::threads;
+use crate::settings::Settings;
 
 /// The unit in which the table shows the time of a call.
 #[derive(Clone, Copy)]
@@ -33,6 +34,7 @@ pub struct Report {
     devices: Vec<Value>,
     peers: Vec<Value>,
     results: Vec<Value>,
+    comparisons: Vec<Value>,
 }
 
 impl Report {
@@ -48,7 +50,7 @@ impl Report {
             "method": format!("sides in turn, order reversed every other round, {state}; medians"),
         });
         println!("{about:#}");
-        Report { about, devices: Vec::new(), peers: Vec::new(), results: Vec::new() }
+        Report { about, devices: Vec::new(), peers: Vec::new(), results: Vec::new(), comparisons: Vec::new() }
     }
 
     /// Prints and stores which devices and which peer libraries are measured next.
@@ -97,15 +99,26 @@ impl Report {
         self.results.push(json!({ "routine": routine, "size": size, key: value }));
     }
 
-    /// Writes all figures as JSON into a file.
-    pub fn save(mut self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-        for (key, mut list) in [("devices", self.devices), ("peers", self.peers)] {
+    /// Stores comparisons with other libraries.
+    pub fn add_comparisons(&mut self, all: &[Comparison]) {
+        self.comparisons.extend(all.iter().map(Comparison::to_json));
+    }
+
+    /// Writes all figures as JSON into the file that the option `--json` names, if there is one.
+    pub fn save(&self, settings: &Settings) -> Result<(), String> {
+        let Some(path) = &settings.json else { return Ok(()) };
+        let mut about = self.about.clone();
+        for (key, list) in [("devices", &self.devices), ("peers", &self.peers)] {
             // Several benchmark groups may have added the same devices and peer libraries.
+            let mut list = list.clone();
             list.dedup();
-            self.about[key] = list.into();
+            about[key] = list.into();
         }
-        let text = format!("{:#}\n", json!({ "about": self.about, "results": self.results }));
-        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
+        let mut all = json!({ "about": about, "results": self.results });
+        if !self.comparisons.is_empty() {
+            all["comparisons"] = self.comparisons.clone().into();
+        }
+        std::fs::write(path, format!("{all:#}\n")).map_err(|error| format!("{}: {error}", path.display()))
     }
 }
 

@@ -9,6 +9,7 @@ use lapidary::{DType, Gemm, Getrf, Machine, MatRef, Select};
 use crate::cases::{name, random};
 use crate::cublas::{Cublas, Real};
 use crate::cusolver::Cusolver;
+use crate::gpu::problem::Product;
 use crate::measure::timed;
 use crate::report::Report;
 use crate::settings::Settings;
@@ -24,8 +25,8 @@ const RESTS: usize = 3;
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let text = |error: lapidary::Error| error.to_string();
     let all = Machine::open(&Select::all()).map_err(text)?;
-    let peer = Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
-    let solver = peer.as_ref().and_then(|peer| Cusolver::open(peer).inspect_err(|error| println!("no cuSOLVER: {error}")).ok());
+    let peer = Cublas::find(settings);
+    let solver = Cusolver::find(settings, peer.as_ref());
     let versions = [peer.as_ref().map(|peer| ("cublas", peer.version())), solver.as_ref().map(|peer| ("cusolver", peer.version()))];
     report.add_participants(all.devices(), versions.into_iter().flatten());
     for n in settings.sizes(&[4096, 8192]) {
@@ -67,13 +68,12 @@ fn theirs<T: Real>(peer: Option<&Cublas>, solver: Option<&Cusolver<'_>>, n: usiz
     let data = random::<T>(n * n, 1);
     if let Some(peer) = peer {
         let memory = [0, 1, 2].map(|_| peer.upload(&data));
-        time::<T>("gemm", "cublas", n, report, || peer.gemm(n, [false; 2], memory, 1));
+        time::<T>("gemm", "cublas", n, report, || peer.gemm(Product::square(n), memory, 1).expect("the product works"));
         memory.into_iter().for_each(|memory| peer.free(memory));
     }
     if let Some(solver) = solver {
-        let factors = solver.prepare(n, &data);
-        time::<T>("getrf", "cusolver", n, report, || solver.getrf(&factors, 1));
-        solver.finish(&factors);
+        let factors = solver.prepare(n, &data).expect("the device has memory");
+        time::<T>("getrf", "cusolver", n, report, || solver.getrf(&factors, 1).expect("LU works"));
     }
 }
 

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use lapidary::DType;
 use lapidary::core::Routine;
 
+use crate::gpu::Mode;
+use crate::gpu::problem::Case;
+
 /// The routines that the group `default` times.
 pub const ROUTINES: [Routine; 4] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Gesv];
 
@@ -19,19 +22,26 @@ pub struct Settings {
     pub peers: Option<Vec<String>>,
     /// Orders or sizes of the matrices. `None` selects the default sizes of each benchmark group (see [`GROUPS`]).
     sizes: Option<Vec<usize>>,
-    /// Number of repetitions. `None` selects as many repetitions as fit into the time limit `seconds`.
+    /// Number of repetitions. `None` selects as many repetitions as fit into the time limit `seconds`, or in the groups `opencl` and
+    /// `wgpu` the number of the [`Mode`].
     pub reps: Option<usize>,
     /// Number of untimed calls directly before each timed call. With 0 the program times calls after a pause, and with a few it
     /// times successive calls.
     pub before: usize,
     /// Time limit for the repetitions of one case, in seconds.
     pub seconds: f64,
-    /// Element type in the benchmark groups `default` and `rest`. `None` selects `f32` and `f64`.
+    /// Element type in the benchmark groups `default`, `opencl`, `rest` and `wgpu`. `None` selects `f32` and `f64`.
     pub dtype: Option<DType>,
-    /// Routines in the benchmark group `default`. `None` selects all four routines.
+    /// Routines in the benchmark groups `default`, `opencl` and `wgpu`. `None` selects all routines of the group.
     pub routines: Option<Vec<Routine>>,
+    /// Mode in the benchmark groups `opencl` and `wgpu`. `None` selects both modes.
+    mode: Option<Mode>,
+    /// Peak of products in `f64` in TFLOP/s, of which the groups `opencl` and `wgpu` print a share.
+    pub peak: Option<f64>,
     /// Path of the JSON file that receives the figures.
     pub json: Option<PathBuf>,
+    /// Path of the SVG picture of the groups `opencl` and `wgpu`.
+    pub svg: Option<PathBuf>,
 }
 
 impl Settings {
@@ -46,7 +56,10 @@ impl Settings {
             seconds: 20.0,
             dtype: None,
             routines: None,
+            mode: None,
+            peak: None,
             json: None,
+            svg: None,
         };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -59,11 +72,15 @@ impl Settings {
                 "--seconds" => settings.seconds = number(&value()?)?,
                 "--dtype" => settings.dtype = Some(dtype(&value()?)?),
                 "--routine" => settings.routines = Some(value()?.split(',').map(routine).collect::<Result<_, _>>()?),
+                "--mode" => settings.mode = Some(mode(&value()?)?),
+                "--peak" => settings.peak = Some(peak(&value()?)?),
                 "--json" => settings.json = Some(value()?.into()),
+                "--svg" => settings.svg = Some(value()?.into()),
                 group if GROUPS.contains(&group) => settings.groups.push(arg),
                 other => {
                     return Err(format!(
-                        "what is `{other}`? There is {}, --peer, --n, --reps, --before, --seconds, --dtype, --routine, --json",
+                        "what is `{other}`? There is {}, --peer, --n, --reps, --before, --seconds, --dtype, --routine, --mode, \
+                         --peak, --json, --svg",
                         GROUPS.join(", ")
                     ));
                 }
@@ -78,6 +95,29 @@ impl Settings {
     /// The sizes from the command line. If there are none, the default sizes `own` of a benchmark group.
     pub fn sizes(&self, own: &[usize]) -> Vec<usize> {
         self.sizes.clone().unwrap_or_else(|| own.to_vec())
+    }
+
+    /// The orders that the command line names.
+    pub fn orders(&self) -> Option<&[usize]> {
+        self.sizes.as_deref()
+    }
+
+    /// Whether the options `--dtype` and `--routine` select the case.
+    pub fn selects(&self, case: &Case) -> bool {
+        let routines = self.routines.as_ref();
+        self.dtype.is_none_or(|dtype| dtype == case.dtype)
+            && routines.is_none_or(|routines| routines.contains(&case.problem.routine()))
+    }
+
+    /// Whether the option `--peer` selects the library.
+    pub fn wants(&self, peer: &str) -> bool {
+        self.peers.as_ref().is_none_or(|list| list.iter().any(|name| name == peer))
+    }
+
+    /// The modes that the option `--mode` selects.
+    pub fn modes(&self) -> impl Iterator<Item = Mode> {
+        let only = self.mode;
+        Mode::ALL.into_iter().filter(move |mode| only.is_none_or(|only| only == *mode))
     }
 }
 
@@ -94,9 +134,49 @@ fn routine(text: &str) -> Result<Routine, String> {
     timed.ok_or_else(|| format!("`{text}` is not timed; there is {}", ROUTINES.map(Routine::name).join(", ")))
 }
 
+fn mode(text: &str) -> Result<Mode, String> {
+    Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| format!("`{text}` is not burst or sustained"))
+}
+
+fn peak(text: &str) -> Result<f64, String> {
+    number(text)
+        .ok()
+        .filter(|peak: &f64| *peak > 0.0 && peak.is_finite())
+        .ok_or_else(|| format!("`{text}` is not a number of TFLOP/s"))
+}
+
 fn dtype(text: &str) -> Result<DType, String> {
     [DType::F32, DType::F64]
         .into_iter()
         .find(|dtype| dtype.to_string() == text)
         .ok_or_else(|| format!("`{text}` is not f32 or f64"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::problem::of_orders;
+
+    fn parse(line: &str) -> Result<Settings, String> {
+        Settings::from_args(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_select_cases_modes_and_peers() {
+        let settings = parse("opencl --dtype f64 --routine trsm --mode sustained --peer cublas --peak 66.9").unwrap();
+        let selected: Vec<String> =
+            of_orders(&[256]).iter().filter(|case| settings.selects(case)).map(|case| case.problem.size()).collect();
+        assert_eq!(selected, ["n=256 nrhs=128", "n=256 nrhs=256"]);
+        assert_eq!(settings.modes().collect::<Vec<_>>(), [Mode::Sustained]);
+        assert!(settings.wants("cublas") && !settings.wants("clblast"));
+        assert_eq!(settings.peak, Some(66.9));
+        assert_eq!(parse("opencl").unwrap().modes().collect::<Vec<_>>(), Mode::ALL);
+    }
+
+    #[test]
+    fn unusable_values_are_refused() {
+        for line in ["--mode slow", "--peak 0", "--peak NaN", "--peak", "--n x", "--dtype f16", "nowhere"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
 }

@@ -1,0 +1,179 @@
+//! Checks results on the host. A check multiplies both sides of an equation by a random vector in double precision, and so needs
+//! n² operations. `docs/numerics.md` states the bounds.
+
+use lapidary::Scalar;
+
+use super::problem::{Operands, Problem, Product};
+use crate::measure::largest;
+
+/// Largest accepted residual of a factorisation (bound 8).
+const LU_THRESHOLD: f64 = 30.0;
+
+/// A vector, and the same sums of magnitudes, with which the rounding errors of the vector grow.
+struct Sums {
+    values: Vec<f64>,
+    magnitudes: Vec<f64>,
+}
+
+/// The part of a matrix that takes part in a product. A unit diagonal is not stored.
+#[derive(Clone, Copy)]
+enum Part {
+    All,
+    Lower,
+    UnitLower,
+    Upper,
+}
+
+impl Part {
+    fn weigh(self, i: usize, j: usize, x: f64) -> f64 {
+        match self {
+            Part::All => x,
+            Part::UnitLower if i == j => 1.0,
+            Part::Lower | Part::UnitLower => {
+                if i >= j {
+                    x
+                } else {
+                    0.0
+                }
+            }
+            Part::Upper => {
+                if i <= j {
+                    x
+                } else {
+                    0.0
+                }
+            }
+        }
+    }
+}
+
+impl Sums {
+    /// A vector with elements between 0.5 and 1.5.
+    fn probe(len: usize) -> Self {
+        let values: Vec<f64> = crate::cases::random::<f64>(len, 7).into_iter().map(|x| x + 1.0).collect();
+        Sums { magnitudes: values.clone(), values }
+    }
+
+    /// The product of a part of a column-major matrix with `rows` rows, or of its transpose, and the vector.
+    fn times<T: Scalar>(&self, a: &[T], rows: usize, trans: bool, part: Part) -> Sums {
+        let columns = a.len() / rows.max(1);
+        let len = if trans { columns } else { rows };
+        let (mut values, mut magnitudes) = (vec![0.0; len], vec![0.0; len]);
+        for (j, column) in a.chunks(rows.max(1)).enumerate() {
+            for (i, x) in column.iter().enumerate() {
+                let (from, to) = if trans { (i, j) } else { (j, i) };
+                let x = part.weigh(i, j, x.to_f64());
+                values[to] += x * self.values[from];
+                magnitudes[to] += x.abs() * self.magnitudes[from];
+            }
+        }
+        Sums { values, magnitudes }
+    }
+
+    /// The largest difference of two vectors, divided by `factor` times the sum of magnitudes. NaN if an element is NaN.
+    fn apart(&self, other: &Sums, factor: f64) -> f64 {
+        let pairs = self.values.iter().zip(&other.values).zip(self.magnitudes.iter().zip(&other.magnitudes));
+        largest(pairs.map(|((x, y), (of_x, of_y))| if x == y { 0.0 } else { (x - y) / (factor * of_x.max(*of_y)) }))
+    }
+
+    fn norm(&self) -> f64 {
+        self.values.iter().map(|x| x.abs()).sum()
+    }
+}
+
+/// Checks the result of a call. `pivots` holds the pivots of a factorisation, counted from 0.
+///
+/// # Errors
+/// The result is wrong. The error states the residual as a fraction of the largest accepted one.
+pub fn check<T: Scalar>(operands: &Operands<T>, result: &[T], pivots: &[usize]) -> Result<(), String> {
+    let Operands { a, b, problem } = operands;
+    let fraction = match *problem {
+        Problem::Product(product) => of_product(product, [a, b, result]),
+        Problem::Solve { n, nrhs } => of_solution(n, nrhs, [a, b, result]),
+        Problem::Factors { n } => of_factors(n, a, result, pivots) / LU_THRESHOLD,
+    };
+    // A fraction of NaN is not accepted either.
+    if fraction <= 1.0 { Ok(()) } else { Err(format!("the residual is {fraction:.3e} times the largest accepted one")) }
+}
+
+/// Bound of the relative rounding error of sums of `terms` terms in an arithmetic with the unit roundoff `u`.
+fn rounding(terms: usize, u: f64) -> f64 {
+    2.0 * (terms + 4) as f64 * u
+}
+
+/// Bound 6: compares C·t with op(A)·(op(B)·t).
+fn of_product<T: Scalar>(product: Product, [a, b, c]: [&[T]; 3]) -> f64 {
+    let Product { m, n, k, trans } = product;
+    let t = Sums::probe(n);
+    let expected = t.times(b, product.shape_b().0, trans[1], Part::All).times(a, product.shape_a().0, trans[0], Part::All);
+    let factor = rounding(k, T::UNIT_ROUNDOFF) + rounding(n + k, f64::UNIT_ROUNDOFF);
+    expected.apart(&t.times(c, m, false, Part::All), factor)
+}
+
+/// Bound 7: compares L·(X·t) with B·t.
+fn of_solution<T: Scalar>(n: usize, nrhs: usize, [l, b, x]: [&[T]; 3]) -> f64 {
+    let t = Sums::probe(nrhs);
+    let factor = rounding(n, T::UNIT_ROUNDOFF) + rounding(n + nrhs, f64::UNIT_ROUNDOFF);
+    t.times(x, n, false, Part::All).times(l, n, false, Part::Lower).apart(&t.times(b, n, false, Part::All), factor)
+}
+
+/// LAPACK's dget01 along a vector t: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε). Infinite if a pivot lies outside the matrix, or if an
+/// element of L above 1 shows a wrong pivot.
+fn of_factors<T: Scalar>(n: usize, a: &[T], lu: &[T], pivots: &[usize]) -> f64 {
+    let multipliers = lu.chunks(n.max(1)).enumerate().flat_map(|(j, column)| column[j + 1..].iter().map(|x| x.to_f64()));
+    if pivots.len() != n || largest(multipliers) > 1.0 + 4.0 * T::UNIT_ROUNDOFF {
+        return f64::INFINITY;
+    }
+    let t = Sums::probe(n);
+    let mut product = t.times(lu, n, false, Part::Upper).times(lu, n, false, Part::UnitLower);
+    for (i, &pivot) in pivots.iter().enumerate().rev() {
+        if !(i..n).contains(&pivot) {
+            return f64::INFINITY;
+        }
+        product.values.swap(i, pivot);
+    }
+    let expected = t.times(a, n, false, Part::All);
+    let residual: f64 = product.values.iter().zip(&expected.values).map(|(x, y)| (x - y).abs()).sum();
+    let norm = largest(a.chunks(n.max(1)).map(|column| column.iter().map(|x| x.to_f64().abs()).sum()));
+    if residual == 0.0 { 0.0 } else { residual / (n as f64 * norm * t.norm() * 2.0 * T::UNIT_ROUNDOFF) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operands(problem: Problem, a: &[f64], b: &[f64]) -> Operands<f64> {
+        Operands { problem, a: a.to_vec(), b: b.to_vec() }
+    }
+
+    #[test]
+    fn right_results_pass_and_wrong_ones_fail() {
+        // A = [1 3; 2 4], B = [5 7; 6 8]
+        let product =
+            |trans| operands(Problem::Product(Product { trans, ..Product::square(2) }), &[1., 2., 3., 4.], &[5., 6., 7., 8.]);
+        let results =
+            [([false, false], [23., 34., 31., 46.]), ([true, false], [17., 39., 23., 53.]), ([false, true], [26., 38., 30., 44.])];
+        for (trans, right) in results {
+            assert_eq!(check(&product(trans), &right, &[]), Ok(()), "{trans:?}");
+            for wrong in [[f64::NAN, right[1], right[2], right[3]], [right[0], right[1] + 1e-9, right[2], right[3]]] {
+                assert!(check(&product(trans), &wrong, &[]).is_err(), "{trans:?} {wrong:?}");
+            }
+        }
+        // The solve ignores the element above the diagonal of L.
+        let solve = operands(Problem::Solve { n: 2, nrhs: 1 }, &[2., 1., 9., 4.], &[2., 9.]);
+        assert_eq!(check(&solve, &[1., 2.], &[]), Ok(()));
+        assert!(check(&solve, &[1., 2.1], &[]).is_err());
+    }
+
+    #[test]
+    fn a_wrong_factor_or_pivot_is_found() {
+        // A = [1 3; 2 4]: the rows are exchanged, L = [1 0; 0.5 1], U = [2 4; 0 1]
+        let problem = operands(Problem::Factors { n: 2 }, &[1., 2., 3., 4.], &[]);
+        assert_eq!(check(&problem, &[2., 0.5, 4., 1.], &[1, 1]), Ok(()));
+        for (lu, pivots) in
+            [([2., 0.5, 4., 1.], [0, 1]), ([2., 0.5, 4., 1.5], [1, 1]), ([2., 0.5, 4., 1.], [2, 1]), ([1., 2., 3., -2.], [0, 1])]
+        {
+            assert!(check(&problem, &lu, &pivots).is_err(), "{lu:?} {pivots:?}");
+        }
+    }
+}

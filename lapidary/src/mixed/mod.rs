@@ -85,9 +85,9 @@ impl Machine {
     /// with factors in `f64`, as [`Machine::gesv`] does. The returned [`Precision`] states which factors were used.
     ///
     /// The method is faster than `gesv` if a device computes much faster in `f32` than in `f64`, A is large and well-conditioned
-    /// (the condition number is below about 10⁷), and the right-hand sides are few. Each step of refinement takes about twice the
-    /// time of a solve with factors. A refined solution satisfies `‖b − A·x‖_∞ ≤
-    /// √n·u·‖A‖_∞·‖x‖_∞` for each right-hand side, and bound 8 of `docs/numerics.md`. There are at most 30 refinement steps.
+    /// (the condition number is below about 10⁷), and the right-hand sides are few, because each step of refinement computes A·X in
+    /// `f64` and solves with the factors. A refined solution satisfies `‖b − A·x‖_∞ ≤ √n·u·‖A‖_∞·‖x‖_∞` for each right-hand side,
+    /// and bound 8 of `docs/numerics.md`. There are at most 30 refinement steps.
     ///
     /// A and B are not changed. X is written only when the solution is complete. If one device with memory of its own runs the
     /// call and has enough memory, A stays in its memory during the call, in `f64` and in `f32`.

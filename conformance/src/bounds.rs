@@ -140,6 +140,12 @@ pub fn solve_residual() -> Bound {
     Bound { number: 8, name: "dget02", limit: 30.0 }
 }
 
+/// `‖b − A·x‖_∞ ≤ √n·u·‖A‖_∞·‖x‖_∞ + γ_{n+1}·(‖A‖_∞·‖x‖_∞ + ‖b‖_∞)`. The ratio is the left side divided by the right side.
+#[must_use]
+pub fn refined() -> Bound {
+    Bound { number: 14, name: "refined", limit: 1.0 }
+}
+
 /// `‖A·x − b‖_∞ / (ε·(‖A‖_∞·‖x‖_∞ + ‖b‖_∞)·n) < 16`.
 #[must_use]
 pub fn hpl() -> Bound {

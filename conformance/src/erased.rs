@@ -4,10 +4,12 @@
 use std::mem::ManuallyDrop;
 
 use lapidary_core::{
-    DType, Device, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Routine, Scalar, Trsm,
+    DType, Device, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, MatMut, MatRef, Result, Routine, Scalar,
+    Trsm,
 };
 
 use crate::report::Identity;
+use crate::subject::Factors;
 use crate::{Subject, for_routines};
 
 /// A [`Subject`] of any type.
@@ -31,6 +33,8 @@ pub trait Erased: Sync {
     fn devices_used(&self) -> Option<usize>;
     /// Calls [`Subject::skip_reason`].
     fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String>;
+    /// Calls [`Subject::gesv_mixed`].
+    fn gesv_mixed(&self, a: MatRef<'_, f64>, b: MatRef<'_, f64>, x: MatMut<'_, f64>) -> Option<Result<Factors>>;
     /// Runs a routine in single precision and returns its `info`.
     ///
     /// # Errors
@@ -122,6 +126,9 @@ impl<S: Subject> Erased for S {
     fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
         Subject::skip_reason(self, dtype, calls, property)
     }
+    fn gesv_mixed(&self, a: MatRef<'_, f64>, b: MatRef<'_, f64>, x: MatMut<'_, f64>) -> Option<Result<Factors>> {
+        Subject::gesv_mixed(self, a, b, x)
+    }
     fn single(&self, call: Call<'_, f32>) -> Result<usize> {
         call.of(self)
     }
@@ -167,6 +174,9 @@ impl Subject for AnySubject {
     }
     fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
         Erased::skip_reason(self, dtype, calls, property)
+    }
+    fn gesv_mixed(&self, a: MatRef<'_, f64>, b: MatRef<'_, f64>, x: MatMut<'_, f64>) -> Option<Result<Factors>> {
+        Erased::gesv_mixed(self, a, b, x)
     }
     for_routines! { run_erased!() }
 }

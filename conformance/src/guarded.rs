@@ -7,11 +7,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lapidary_core::{
-    DType, Device, Error, ErrorKind, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Routine, Scalar,
-    Trsm,
+    DType, Device, Error, ErrorKind, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, MatMut, MatRef, Result,
+    Routine, Scalar, Trsm,
 };
 
 use crate::report::Identity;
+use crate::subject::Factors;
 use crate::{Subject, for_routines};
 
 /// A subject whose routines return an error where they would panic.
@@ -66,6 +67,9 @@ impl<S: Subject> Subject for Guarded<S> {
     }
     fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
         self.0.skip_reason(dtype, calls, property)
+    }
+    fn gesv_mixed(&self, a: MatRef<'_, f64>, b: MatRef<'_, f64>, x: MatMut<'_, f64>) -> Option<Result<Factors>> {
+        guarded("gesv_mixed", || self.0.gesv_mixed(a, b, x).transpose()).transpose()
     }
     for_routines! { guard!() }
 }

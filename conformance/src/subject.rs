@@ -7,6 +7,15 @@ pub use lapidary_core::{Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatc
 use crate::bounds::eta;
 use crate::report::Identity;
 
+/// The precision of the factors with which a subject has solved a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factors {
+    /// The factors are in single precision, and X was refined in double precision.
+    Single,
+    /// The factors are in double precision.
+    Double,
+}
+
 /// A library, a device or a machine that computes the routines on host matrices.
 ///
 /// Each method for a routine must do what the documentation of its argument struct says; the suite assumes nothing else. If the
@@ -92,6 +101,16 @@ pub trait Subject: Sync {
     /// # Errors
     /// A row index is outside the matrix, or a device failed.
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()>;
+
+    /// `X ← A⁻¹·B` in double precision. The subject factors A in single precision and refines X, as LAPACK's dsgesv does. If
+    /// refinement does not converge, the subject factors A in double precision. `None` if the subject has no such routine.
+    ///
+    /// # Errors
+    /// The shapes of the operands do not agree, a pivot in double precision is exactly zero, or a device failed. If a pivot is zero,
+    /// the kind of the error is [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular), and X is not changed.
+    fn gesv_mixed(&self, _a: MatRef<'_, f64>, _b: MatRef<'_, f64>, _x: MatMut<'_, f64>) -> Option<Result<Factors>> {
+        None
+    }
 
     /// `C ← α·op(A)·op(B) + β·C` for each matrix of a batch. The default implementation calls [`Subject::gemm`] for each
     /// matrix.
@@ -216,6 +235,9 @@ impl<S: Subject + ?Sized> Subject for Flushing<'_, S> {
     }
     fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
         self.subject.skip_reason(dtype, calls, property)
+    }
+    fn gesv_mixed(&self, a: MatRef<'_, f64>, b: MatRef<'_, f64>, x: MatMut<'_, f64>) -> Option<Result<Factors>> {
+        self.subject.gesv_mixed(a, b, x)
     }
     routines_of!(subject, getrf);
 }

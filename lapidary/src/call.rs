@@ -92,6 +92,22 @@ impl Machine {
         Ok(self.explanation(&host, reason, priced.as_ref()))
     }
 
+    /// Returns the devices that would run a call on host matrices now.
+    pub(crate) fn chosen_devices(&self, call: impl Call) -> Result<Vec<usize>> {
+        let (problem, memory) = call.normal_form()?;
+        let (problem, all) = (self.with_panels(problem), (0..self.runtimes().len()).collect::<Vec<_>>());
+        let capable = self.capable_devices(problem.dtype(), problem.operation(), &all)?;
+        let host = HostCall { machine: self, problem: &problem, memory: &memory, capable: &capable };
+        let reason = self.reason(&host);
+        let priced = self.pricing().filter(|_| reason == Reason::Price).map(|pricing| pricing.explain(&host).0);
+        let run = priced.as_ref().and_then(Priced::begin);
+        Ok(match run {
+            Some(run) => run.devices,
+            None if matches!(reason, Reason::Small | Reason::Price) => vec![capable[0]],
+            None => capable,
+        })
+    }
+
     /// From now on, all handles of the machine call `tell` with an explanation before each call on host matrices. A machine that
     /// has a function `tell` prices each call on host matrices, instead of reusing a cached choice of devices. A solve with factors
     /// that a device keeps is not priced, since the solve runs on that device. `tell` is called neither for small calls nor for

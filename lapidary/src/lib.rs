@@ -56,6 +56,7 @@ mod equilibrate;
 mod host;
 mod lu;
 mod machine;
+mod mixed;
 mod open;
 mod price;
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
@@ -89,6 +90,7 @@ pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};
 pub use lapidary_kernels as kernels;
 pub use lu::Lu;
 pub use machine::Machine;
+pub use mixed::{FallbackReason, Precision};
 pub use price::{Explanation, PricedSet, Reason};
 pub use refine::Refinement;
 pub use resident::DeviceMatrix;

@@ -203,7 +203,7 @@ impl<T: Scalar> Trials<T> {
 }
 
 /// Moves the columns `kept`, whose indices ascend, to the front and removes the other columns.
-fn keep_columns<T: Copy>(data: &mut Vec<T>, n: usize, kept: &[usize]) {
+pub(crate) fn keep_columns<T: Copy>(data: &mut Vec<T>, n: usize, kept: &[usize]) {
     kept.iter().enumerate().for_each(|(to, &from)| data.copy_within(from * n..(from + 1) * n, to * n));
     data.truncate(kept.len() * n);
 }

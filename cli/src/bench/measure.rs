@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use lapidary::{Machine, Scalar, TraceEvent};
+use lapidary::{Machine, Precision, Scalar, TraceEvent};
 use lapidary_host::rest;
 use serde_json::{Map, Value, json};
 
-use super::peer::Peer;
+use super::peer::Rival;
 use super::placement::Placement;
 use super::problem::{Check, Problem};
 use crate::failure::Result;
@@ -69,6 +69,8 @@ pub struct Measured {
     pub ours: (Samples, Check),
     /// Timings of the peer library, and the check of its result.
     pub peer: Option<(Samples, Check)>,
+    /// The precision that the last call of `gesv_mixed` used. `None` for all other routines.
+    pub precision: Option<Precision>,
     /// Trace of the machine in the last repetition. The trace is empty if the machine is not traced.
     pub events: Vec<TraceEvent>,
     /// Number of timed calls, by Lapidary and by the peer library, before which the threads of this process did not become idle.
@@ -93,7 +95,7 @@ impl Measured {
         json!({
             "sizes": sizes, "memory": self.placement.name(), "flops": self.shape.flops(), "ours": ours.to_json(check),
             "peer": self.peer.as_ref().map(|(peer, check)| peer.to_json(check)),
-            "speed_ratio_of_medians": self.speed_ratio(),
+            "speed_ratio_of_medians": self.speed_ratio(), "precision": self.precision.map(|precision| precision.to_string()),
         })
     }
 
@@ -116,12 +118,12 @@ struct Beside<'a, T: Scalar> {
 /// calls and of the last calls. `progress` advances by one for each repetition.
 pub fn measure<T: Scalar>(
     problem: &mut Problem<'_, T>,
-    peer: Option<&Peer<T>>,
+    peer: Option<&Rival<T>>,
     machine: &Machine,
     reps: usize,
     progress: &Progress,
 ) -> Result<Measured> {
-    let call = |problem: &mut Problem<'_, T>| peer.map_or(Ok(()), |peer| problem.peer(peer));
+    let call = |problem: &mut Problem<'_, T>| peer.map_or(Ok(()), |peer| problem.rival(peer));
     let beside = Beside { call: &call, rest: &rest };
     take_turns(problem, peer.map(|_| &beside), machine, reps, progress)
 }
@@ -163,7 +165,8 @@ fn take_turns<T: Scalar>(
     let flops = shape.flops();
     let samples = |seconds| Samples { seconds, flops };
     let peer = peer_check.map(|check| (samples(theirs), check));
-    Ok(Measured { shape, placement, ours: (samples(ours), check), peer, events, unrested })
+    let precision = problem.precision();
+    Ok(Measured { shape, placement, ours: (samples(ours), check), peer, precision, events, unrested })
 }
 
 /// Restores the operands before a timed call. With a peer library, the function also waits until the threads of this process are

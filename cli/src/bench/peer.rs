@@ -41,6 +41,24 @@ pub struct Peer<T> {
     dylib: Library,
 }
 
+/// The routine that is timed in turn with a call of Lapidary.
+pub enum Rival<T> {
+    /// The same routine of a peer library.
+    Library(Peer<T>),
+    /// Lapidary's `gesv`, beside `gesv_mixed`.
+    Gesv,
+}
+
+impl<T> Rival<T> {
+    /// Name of the rival in tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Rival::Library(_) => "peer",
+            Rival::Gesv => "gesv",
+        }
+    }
+}
+
 /// Whether a function of the peer library is running.
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 

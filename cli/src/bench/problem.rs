@@ -1,10 +1,12 @@
 //! The operands of one timed call, and functions that run the call and check its result.
 
+use std::any::Any;
+
 use lapidary::core::Routine;
-use lapidary::{Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Scalar, Trsm, TrsmMode};
+use lapidary::{Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Precision, Scalar, Trsm, TrsmMode};
 
 use super::on_device::OnDevice;
-use super::peer::{Peer, guard_exit};
+use super::peer::{Peer, Rival, guard_exit};
 use super::placement::Placement;
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
@@ -95,6 +97,10 @@ pub struct Problem<'m, T: Scalar> {
     is_padded: bool,
     /// How a triangular solve handles the diagonal blocks.
     mode: TrsmMode,
+    /// Whether [`Problem::ours`] calls `gesv_mixed` instead of `gesv`.
+    is_mixed: bool,
+    /// The precision that the last call of `gesv_mixed` used.
+    precision: Option<Precision>,
 }
 
 impl<'m, T: Scalar> Problem<'m, T> {
@@ -114,7 +120,18 @@ impl<'m, T: Scalar> Problem<'m, T> {
             Placement::Host => None,
             Placement::Resident => Some(Resident::new(machine, &work, false)?),
         };
-        Ok(Problem { shape, machine, work, inputs, factored, resident, is_padded: false, mode: TrsmMode::default() })
+        Ok(Problem {
+            shape,
+            machine,
+            work,
+            inputs,
+            factored,
+            resident,
+            is_padded: false,
+            mode: TrsmMode::default(),
+            is_mixed: false,
+            precision: None,
+        })
     }
 
     /// Gives the matrices in device memory odd leading dimensions from the next [`reset`](Self::reset) on. The elements between the
@@ -126,6 +143,16 @@ impl<'m, T: Scalar> Problem<'m, T> {
     /// Sets how a triangular solve handles the diagonal blocks.
     pub fn with_mode(self, mode: TrsmMode) -> Self {
         Problem { mode, ..self }
+    }
+
+    /// Makes [`Problem::ours`] call `gesv_mixed`, for a problem of `gesv` in double precision.
+    pub fn mixed(self) -> Self {
+        Problem { is_mixed: true, ..self }
+    }
+
+    /// The precision that the last call of `gesv_mixed` used. `None` if there was no such call.
+    pub fn precision(&self) -> Option<Precision> {
+        self.precision
     }
 
     /// The routine and the sizes of the call.
@@ -149,6 +176,21 @@ impl<'m, T: Scalar> Problem<'m, T> {
 
     /// Calls the routine of Lapidary once.
     pub fn ours(&mut self) -> Result<()> {
+        if self.is_mixed { self.gesv_mixed() } else { self.routine() }
+    }
+
+    /// Calls `gesv_mixed` once. A and B are the inputs themselves, which the call does not change.
+    fn gesv_mixed(&mut self) -> Result<()> {
+        let input = [&self.inputs.a, &self.inputs.b].map(|input| input as &dyn Any);
+        let [a, b] = input.map(|input| input.downcast_ref::<Dense<f64>>().expect("--mixed needs f64").view());
+        let x = (&mut self.work.b as &mut dyn Any).downcast_mut::<Dense<f64>>().expect("--mixed needs f64");
+        self.precision = Some(self.machine.gesv_mixed(a, b, x.view_mut())?);
+        self.work.info = 0;
+        Ok(())
+    }
+
+    /// Calls the routine of the shape once.
+    pub fn routine(&mut self) -> Result<()> {
         let (machine, Triangle { side, uplo, op, diag }) = (self.machine, self.shape.a);
         let Operands { a, b, c, ipiv, info } = &mut self.work;
         let [a, b, c]: [MatMut<'_, T>; 3] = match &mut self.resident {
@@ -201,11 +243,18 @@ impl<'m, T: Scalar> Problem<'m, T> {
         if let Some(resident) = &self.resident {
             resident.download(&mut self.work)?;
         }
-        Ok(self.check())
+        Ok(if self.is_mixed { self.check_solution(&self.inputs.a) } else { self.check() })
     }
 
-    /// Calls the routine of the peer library once.
-    pub fn peer(&mut self, peer: &Peer<T>) -> Result<()> {
+    /// Calls the routine that is timed in turn with Lapidary's once.
+    pub fn rival(&mut self, rival: &Rival<T>) -> Result<()> {
+        match rival {
+            Rival::Library(peer) => self.peer(peer),
+            Rival::Gesv => self.routine(),
+        }
+    }
+
+    fn peer(&mut self, peer: &Peer<T>) -> Result<()> {
         guard_exit(|| match self.shape.routine {
             Routine::Gemm => peer.gemm(&self.shape, &mut self.work),
             Routine::Trsm => peer.trsm(&self.shape, &mut self.work),
@@ -234,9 +283,9 @@ impl<'m, T: Scalar> Problem<'m, T> {
             }
             Routine::Getrs | Routine::Gesv => {
                 let a = self.factored.as_ref().unwrap_or(&inputs.a);
-                let solution = Check { what: "dget02", ratio: residual::solution(a, &work.b, &inputs.b), threshold: LU_THRESHOLD };
+                let solution = self.check_solution(a);
                 if shape.routine == Routine::Getrs {
-                    return self.ended(solution);
+                    return solution;
                 }
                 let ratio = residual::factorisation(a, &work.a, &work.ipiv);
                 self.ended(solution.worse(Check { what: "dget01 along a vector", ratio, threshold: LU_THRESHOLD }))
@@ -246,6 +295,12 @@ impl<'m, T: Scalar> Problem<'m, T> {
                 Check { what: "elements in a wrong row", ratio, threshold: 0.0 }
             }
         }
+    }
+
+    /// Checks the solution of a system with the matrix A.
+    fn check_solution(&self, a: &Dense<T>) -> Check {
+        let ratio = residual::solution(a, &self.work.b, &self.inputs.b);
+        self.ended(Check { what: "dget02", ratio, threshold: LU_THRESHOLD })
     }
 
     /// Makes the check fail if the routine did not return `info` = 0.

@@ -9,10 +9,11 @@ pub fn words<V: std::fmt::Display>(pairs: &[(&'static str, V)]) -> String {
     pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The heading of the table. `peer` states whether the table has columns for a peer library.
-pub fn header(shape: &Shape, peer: bool) -> String {
+/// The heading of the table. `peer` is the name of the routine that is timed in turn with Lapidary's, if any.
+pub fn header(shape: &Shape, peer: Option<&str>) -> String {
     let sizes: String = shape.sizes().iter().map(|(name, _)| format!("{name:>8} ")).collect();
-    let peer = if peer { format!("{:>12}{:>13}{:>10}", "peer ms", "peer GFLOP/s", "ratio") } else { String::new() };
+    let columns = |name| format!("{:>12}{:>13}{:>10}", format!("{name} ms"), format!("{name} GFLOP/s"), "ratio");
+    let peer = peer.map(columns).unwrap_or_default();
     format!("{sizes}{:>8}{:>11}{:>12}{:>12}{:>10}{:>16}{peer}", "memory", "median ms", "min ms", "max ms", "GFLOP/s", "check")
 }
 

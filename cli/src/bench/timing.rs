@@ -3,7 +3,7 @@
 use lapidary::{Machine, Scalar};
 
 use super::measure::{Measured, measure};
-use super::peer::Peer;
+use super::peer::Rival;
 use super::placement::Placement;
 use super::problem::Problem;
 use super::table::{header, row, words};
@@ -26,8 +26,9 @@ pub struct Timing<'a, T: Scalar> {
     pub reps: usize,
     /// Seed of the random operands.
     pub seed: u64,
-    /// The peer library. It is timed once for each shape, in turn with Lapidary in the first placement.
-    pub peer: Option<&'a Peer<T>>,
+    /// The peer library, or `gesv` beside `gesv_mixed`. It is timed once for each shape, in turn with Lapidary in the first
+    /// placement.
+    pub peer: Option<&'a Rival<T>>,
 }
 
 impl<T: Scalar> Timing<'_, T> {
@@ -37,7 +38,7 @@ impl<T: Scalar> Timing<'_, T> {
         let rounds = self.shapes.len().saturating_mul(self.placements.len()).saturating_mul(self.reps.saturating_add(1));
         let progress = Progress::new(rounds);
         heading.iter().for_each(|line| progress.println(line));
-        progress.println(&header(&self.shapes[0], self.peer.is_some()));
+        progress.println(&header(&self.shapes[0], self.peer.map(Rival::name)));
         let mut results = Vec::new();
         for (at, shape) in self.shapes.iter().enumerate() {
             let first = results.len();
@@ -59,9 +60,13 @@ impl<T: Scalar> Timing<'_, T> {
     fn time(&self, shape: &Shape, placement: Placement, progress: &Progress) -> Result<Measured> {
         progress.begin(&format!("{} {} memory={}", shape.routine.name(), words(&shape.sizes()), placement.name()));
         let peer = self.peer.filter(|_| placement == self.placements[0]);
-        let mut problem = Problem::<T>::new(*shape, self.seed, self.machine, placement)?;
+        let problem = Problem::<T>::new(*shape, self.seed, self.machine, placement)?;
+        let mut problem = if matches!(peer, Some(Rival::Gesv)) { problem.mixed() } else { problem };
         let measured = measure(&mut problem, peer, self.machine, self.reps, progress)?;
         progress.println(&row(&measured));
+        if let Some(precision) = measured.precision {
+            progress.println(&format!("{:>9}: {precision}", "mixed"));
+        }
         if measured.unrested > 0 {
             progress.note(&format!(
                 "note: before {} of the timed calls threads of this process did not come to rest; the figures may be too low",

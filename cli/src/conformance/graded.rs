@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use lapidary::core::command::Queue;
-use lapidary::{DType, Machine, Result, Select, Settings};
+use lapidary::{DType, Machine, MatMut, MatRef, Precision, Result, Select, Settings};
 use lapidary_conformance::report::Identity;
+use lapidary_conformance::subject::Factors;
 use lapidary_conformance::{Subject, routines_of};
 
 use super::message::Message;
@@ -69,6 +70,14 @@ impl Subject for Graded {
         let events = self.machine.take_trace();
         let computed = events.iter().filter(|event| event.lane.queue == Queue::Exec);
         Some(computed.map(|event| event.lane.device).collect::<BTreeSet<_>>().len())
+    }
+
+    fn gesv_mixed(&self, a: MatRef<'_, f64>, b: MatRef<'_, f64>, x: MatMut<'_, f64>) -> Option<Result<Factors>> {
+        let factors = |precision| match precision {
+            Precision::Mixed { .. } => Factors::Single,
+            Precision::Full { .. } => Factors::Double,
+        };
+        Some(self.machine.gesv_mixed(a, b, x).map(factors))
     }
 
     routines_of!(machine, getrf_into);

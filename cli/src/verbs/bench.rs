@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use lapidary::core::Routine;
 use lapidary::{DType, Machine, Scalar};
 use serde_json::{Value, json};
 
 use crate::bench::measure::Measured;
-use crate::bench::peer::Peer;
+use crate::bench::peer::{Peer, Rival};
 use crate::bench::placement::Placement;
 use crate::bench::plot::{Style, check_picture, curves, svg};
 use crate::bench::table::{tsv, words};
@@ -47,6 +48,9 @@ pub struct Args {
     /// Time this BLAS or LAPACK shared library (LP64) too, in turn with Lapidary
     #[arg(long, value_name = "LIB")]
     peer: Option<PathBuf>,
+    /// Solve by gesv_mixed (factors in f32, refined in f64) in turn with gesv
+    #[arg(long, conflicts_with_all = ["peer", "resident", "sweep", "plot"])]
+    mixed: bool,
     /// Write all results as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -73,13 +77,16 @@ const HELP: &str = "\
 Each size runs once to warm up, then R times; the result is the median time. The results of the
 first and the last run are checked (docs/numerics.md). With --peer, Lapidary and the peer library
 run in turn. Each call waits until all threads are idle. The ratio is the peer's median time
-divided by Lapidary's: above 1, Lapidary is faster.
+divided by Lapidary's: above 1, Lapidary is faster. With --mixed, gesv_mixed and gesv run in turn,
+and the ratio is the median time of gesv divided by that of gesv_mixed. A line states the precision
+of the factors, the number of refinement steps and the backward error.
 
 Examples:
   lapidary bench gemm --n 512,1024,2048 --reps 9 --plot gemm.svg --json gemm.json
   lapidary bench gemm --device opencl:0 --sweep gemm
   lapidary bench trsm --m 2000 --n 500 --side r --uplo u --transa t
   lapidary bench gemm --n 4096 --device opencl:0 --trace gemm.svg
+  lapidary bench gesv --n 4096,8192 --mixed --device opencl:0
   lapidary bench startup --device opencl:0 --plot startup.svg
   lapidary bench getrf --n 2000 --dtype f32 --peer libopenblas.so.0";
 
@@ -87,6 +94,10 @@ Examples:
 pub fn run(args: &Args) -> Result<()> {
     if let Some(Startup::Startup(args)) = &args.startup {
         return startup::run(args);
+    }
+    if args.mixed && (args.shape.routine(), args.dtype) != (Routine::Gesv, DTypeFlag::F64) {
+        let (routine, dtype) = (args.shape.routine().name(), DType::from(args.dtype));
+        return Err(Failure::usage(format!("--mixed solves by gesv in f64, not by {routine} in {dtype}")));
     }
     let outputs = Outputs::new(args)?;
     let is_ladder = args.sweep.is_some() && !args.shape.names_sizes();
@@ -165,6 +176,7 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, mut cases: Cases, outputs: 
     }
     let peer = args.peer.as_deref().map(Peer::<T>::open).transpose()?;
     let peer_name = peer.as_ref().map(|peer| peer.describe().unwrap_or_else(|| "of unknown make".to_owned()));
+    let rival = peer.map(Rival::Library).or(args.mixed.then_some(Rival::Gesv));
     let timing = Timing {
         machine,
         shapes: &cases.shapes,
@@ -172,7 +184,7 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, mut cases: Cases, outputs: 
         max_seconds: cases.is_ladder.then_some(sweep::MAX_SECONDS),
         reps: args.reps as usize,
         seed: args.seed,
-        peer: peer.as_ref(),
+        peer: rival.as_ref(),
     };
     let save = |results: &[Measured]| save(args, machine, &cases, outputs, peer_name.as_deref(), results);
     // a sweep takes long, so that its files are written after each size
@@ -226,8 +238,8 @@ fn heading(args: &Args, cases: &Cases, machine: &Machine, peer_name: Option<&str
 }
 
 fn title(args: &Args, shape: &Shape) -> String {
-    let dtype = DType::from(args.dtype);
-    format!("{} {dtype} {}", args.shape.routine().name(), words(&shape.flags())).trim_end().to_owned()
+    let (dtype, routine) = (DType::from(args.dtype), if args.mixed { "gesv_mixed" } else { args.shape.routine().name() });
+    format!("{routine} {dtype} {}", words(&shape.flags())).trim_end().to_owned()
 }
 
 fn document(args: &Args, machine: &Machine, cases: &Cases, results: &[Measured]) -> Value {
@@ -235,7 +247,7 @@ fn document(args: &Args, machine: &Machine, cases: &Cases, results: &[Measured])
     json!({
         "routine": args.shape.routine().name(), "dtype": DType::from(args.dtype).to_string(),
         "flags": cases.shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-        "memory": memory.join("+"), "repetitions": args.reps, "seed": args.seed,
+        "memory": memory.join("+"), "mixed": args.mixed, "repetitions": args.reps, "seed": args.seed,
         "devices": describe(computing(machine, args.dtype.into())), "threads": threads(),
         "results": results.iter().map(Measured::to_json).collect::<Vec<_>>(),
     })

@@ -40,6 +40,12 @@ fn bench_takes_every_flag_of_the_routines() {
     outcome(&s.run(&["bench", "gemm", "--m", "4", "--n", "6", "--k", "9", "--transa", "t", "--transb", "t", "--reps", "1"]), 0);
     outcome(&s.run(&["bench", "gesv", "--n", "40", "--resident", "--device", "cpu:0", "--memory-limit", "64K", "--reps", "1"]), 0);
     outcome(&s.run(&["bench", "getrf", "--m", "7", "--n", "12", "--reps", "1"]), 0);
+    let mixed = s.run(&["bench", "gesv", "--n", "60,150", "--nrhs", "2", "--mixed", "--reps", "1", "--json", "m.json"]);
+    outcome(&mixed, 0);
+    let told = |words: &str| mixed.stdout.contains(words);
+    assert!(told("gesv_mixed f64") && told("gesv ms") && told("factors in f32, "), "{}", mixed.stdout);
+    refused(&s, &["bench", "getrf", "--mixed"], &["--mixed solves by gesv in f64, not by getrf in f64"]);
+    refused(&s, &["bench", "gesv", "--mixed", "--dtype", "f32"], &["not by gesv in f32"]);
     refused(&s, &["bench", "gemm", "--n", "4,5", "--m", "1,2,3"], &["--m lists 3 sizes, --n 2"]);
     refused(&s, &["bench", "gemm", "--n", "4", "--k", "0"], &["--k is 0"]);
     refused(&s, &["bench", "gemm", "--n", "0"], &["--n is 0"]);

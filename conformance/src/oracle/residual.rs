@@ -115,6 +115,17 @@ pub fn hpl<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> f64 {
     worst_column(&residual, |j, residual| ratio(residual, scale(j)), largest)
 }
 
+/// The residual of a refined solution in double precision, divided by its limit in bound 14, for the worst right-hand side.
+#[must_use]
+pub fn refined(a: &Dense, x: &Dense, b: &Dense) -> f64 {
+    let residual = linear::<f64>(a, x, 1.0, b).rounded();
+    let (norm, n, u) = (a.norm_inf(), real(a.rows()), f64::UNIT_ROUNDOFF);
+    let gamma = (n + 1.0) * u / (1.0 - (n + 1.0) * u);
+    let limit = |ax: f64, b: f64| n.sqrt() * u * ax + gamma * (ax + b);
+    let scaled = |j, residual| ratio(residual, limit(norm * largest(x.column(j)), largest(b.column(j))));
+    worst_column(&residual, scaled, largest)
+}
+
 fn worst_column(r: &Dense, scaled: impl Fn(usize, f64) -> f64, norm: fn(&[f64]) -> f64) -> f64 {
     let ratios = r.columns().enumerate().map(|(j, column)| scaled(j, norm(column)));
     ratios.fold(0.0, |worst, ratio| if ratio.is_nan() || ratio > worst { ratio } else { worst })

@@ -10,6 +10,7 @@ pub mod growth;
 pub mod large;
 pub mod laswp;
 pub mod memory;
+pub mod mixed;
 mod pages;
 pub mod solve;
 pub mod trsm;

@@ -1,5 +1,5 @@
 //! The list of all properties, by name. A property comes after the properties on which it depends: memory, then devices, then
-//! laswp, gemm, trsm, getrf, solve, batches, faults, large matrices.
+//! laswp, gemm, trsm, getrf, solve, batches, solutions in mixed precision, faults, large matrices.
 
 mod agreement;
 mod batched;
@@ -9,6 +9,7 @@ mod gemm;
 mod getrf;
 mod large;
 mod memory;
+mod mixed;
 mod pinned;
 mod search;
 mod solve;
@@ -156,6 +157,9 @@ fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
         // a subject without batched routines calls the single routine for each matrix
         group("batched", &[Gemm, Getrf, Getrs], batched::entries::<_, T>()),
     ];
+    if T::DTYPE == DType::F64 {
+        groups.push(group("mixed", NONE, mixed::entries()));
+    }
     groups.extend(pinned::groups::<_, T>());
     groups.extend([
         group("faults", NONE, device::faults::<_, T>()),

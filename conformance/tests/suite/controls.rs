@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::faults::{EXPECTED, LARGE};
 use crate::faulty_lu::FaultyLu;
 use crate::faulty_lu::LuFault::{self, *};
+use crate::mixed;
 use crate::subtle::Subtle;
 use crate::subtle::Way::{self, *};
 use crate::wrong::Wrong;
@@ -156,7 +157,8 @@ fn table() -> BTreeMap<String, Vec<&'static str>> {
     let ways = WAYS.iter().chain(LARGE_WAYS).chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
     let faulty_lu = SLIPS.iter().chain(LARGE_SLIPS).map(|row| (format!("{:?}", row.0), row.1));
     let faults = EXPECTED.iter().chain(LARGE).map(|row| (format!("{:?}", row.0), row.1));
-    for (fault, property) in faults.chain(devices).chain(ways).chain(faulty_lu) {
+    let mixed = mixed::FAULTS.iter().map(|row| (format!("{:?}", row.0), row.1));
+    for (fault, property) in faults.chain(devices).chain(ways).chain(faulty_lu).chain(mixed) {
         let properties = table.entry(fault).or_default();
         if !properties.contains(&property) {
             properties.push(property);

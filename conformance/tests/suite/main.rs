@@ -7,6 +7,7 @@ mod documents;
 mod faults;
 mod faulty_lu;
 mod grading;
+mod mixed;
 mod naive;
 mod panics;
 mod plain;

@@ -1,7 +1,10 @@
 //! A subject of plain loops that follow the definitions of the routines.
 
 use lapidary_conformance::Subject;
+use lapidary_conformance::subject::Factors;
 use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Op, Result, Scalar, Side, Trsm, Uplo};
+
+use crate::mixed::solve_mixed;
 
 /// The subject whose routines are plain loops.
 pub struct Naive;
@@ -45,6 +48,9 @@ pub fn norm_one<T: Scalar>(lu: &MatRef<'_, T>, op: Op) -> f64 {
 }
 
 impl Subject for Naive {
+    fn gesv_mixed(&self, a: MatRef<'_, f64>, b: MatRef<'_, f64>, x: MatMut<'_, f64>) -> Option<Result<Factors>> {
+        Some(solve_mixed(a, b, x, None))
+    }
     fn name(&self) -> String {
         "naive".into()
     }

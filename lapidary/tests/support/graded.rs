@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use lapidary::core::{DType, Device};
-use lapidary::{Machine, Select, Settings};
+use lapidary::{Machine, MatMut, MatRef, Precision, Result, Select, Settings};
 use lapidary_conformance::report::Identity;
+use lapidary_conformance::subject::Factors;
 use lapidary_conformance::{Subject, routines_of};
 
 /// A machine, named after its selection.
@@ -30,6 +31,13 @@ impl Subject for Graded {
     }
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         self.1.visit_devices(visit);
+    }
+    fn gesv_mixed(&self, a: MatRef<'_, f64>, b: MatRef<'_, f64>, x: MatMut<'_, f64>) -> Option<Result<Factors>> {
+        let factors = |precision| match precision {
+            Precision::Mixed { .. } => Factors::Single,
+            Precision::Full { .. } => Factors::Double,
+        };
+        Some(self.1.gesv_mixed(a, b, x).map(factors))
     }
     routines_of!(1, getrf_into);
 }

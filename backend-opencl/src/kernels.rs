@@ -198,6 +198,8 @@ impl Target for Kernels {
         };
         let runs = match tried {
             Ok(runs) => runs,
+            // the device may have memory later
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => return Ok(false),
             Err(error) if matches!(error.kind(), ErrorKind::DeviceFailed | ErrorKind::Unsupported) => false,
             Err(error) => return Err(error),
         };

@@ -46,7 +46,7 @@ pub use record::{Launch, launches};
 pub use scratch::{Purpose, Scratch};
 pub use strips::{StripLimits, StripParams};
 pub use thresholds::Threshold;
-pub use tuning::{Dialect, Tuning, check, refusals};
+pub use tuning::{Dialect, HeldRows, Tuning, check, refusals};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.

@@ -44,6 +44,8 @@ const MAX_LOCAL_BYTES: usize = 227 << 10;
 const MAX_ELEMENTS: usize = 64;
 /// Maximum number of unused elements between the lines of a slice.
 const LONGEST_GAP: usize = 4;
+/// Maximum number of rows of tiles that work-groups visit together.
+const MAX_RASTER: usize = 1000;
 /// The copies keep the order in which chunks are shuffled if a pass copies a multiple of this number of lines.
 const SHUFFLED_LINES: usize = 8;
 
@@ -68,12 +70,6 @@ impl MmaParams {
         crate::block::parts(self.split, k.div_ceil(self.kwg))
     }
 
-    /// Returns the number of elements that a copy to local memory moves at least.
-    #[must_use]
-    pub fn elements_of_copy(&self) -> usize {
-        if self.guarded { 1 } else { 2 }
-    }
-
     /// Checks that the kernel can be compiled and run.
     ///
     /// # Errors
@@ -83,25 +79,32 @@ impl MmaParams {
         if [mwg, nwg, kwg, mw, nw, raster, split].contains(&0) {
             return Err("every extent is at least 1".to_owned());
         }
-        let (items, v) = (self.items(), self.elements_of_copy());
+        let items = self.items();
+        // a copy moves one element or two, or always two if the operands are aligned
+        let copies: &[usize] = if self.guarded { &[1, 2] } else { &[2] };
         // a pass copies whole lines of `extent` contiguous elements, and several passes copy `lines` lines
-        let passes = |extent: usize, lines: usize| (items * v).is_multiple_of(extent) && lines.is_multiple_of(items * v / extent);
-        let per_pass = items * v / kwg;
+        let per_pass = |extent: usize, v: usize| items * v / extent;
+        let passes = |extent: usize, lines: usize, v: usize| {
+            (items * v).is_multiple_of(extent) && per_pass(extent, v) > 0 && lines.is_multiple_of(per_pass(extent, v))
+        };
+        let by_terms = |v| passes(kwg, mwg, v) && passes(kwg, nwg, v) && per_pass(kwg, v).is_multiple_of(SHUFFLED_LINES);
+        let by_lines = |v, extent| passes(extent, kwg, v) && per_pass(extent, v).is_power_of_two();
         let rules = [
             (dtype == DType::F64, "the elements have double precision, in which the matrix units compute"),
             (mwg % mw == 0 && nwg % nw == 0, "mw divides mwg and nw divides nwg: strips cover the tile"),
             (mw % 16 == 0 && nw % 16 == 0, "mw and nw are multiples of 16: an instruction takes 16 lines of one operand"),
             (mw * nw / STRIP <= MAX_ELEMENTS, "the elements of a work-item fit half of the registers"),
             (kwg % 16 == 0, "kwg is a multiple of 16: two steps of 8 terms, and eight chunks in a line"),
+            (raster <= MAX_RASTER, "raster is at most a thousand rows of tiles, so that numbers of tiles have 32 bits"),
             (stages >= 2, "there are several stages: one slice is used while others are copied"),
             (split.is_power_of_two(), "split is a power of two: fewer terms have half as many parts"),
             ([NO_UNIT, 4, 8].contains(&unit), "unit is 4 or 8, the number of terms of an instruction, or 0 for none"),
             (
-                passes(kwg, mwg) && passes(kwg, nwg) && per_pass.is_multiple_of(SHUFFLED_LINES),
+                copies.iter().all(|&v| by_terms(v)),
                 "the work-items copy lines of kwg elements in equal passes of a multiple of eight lines",
             ),
             (
-                [mwg, nwg].iter().all(|&extent| passes(extent, kwg) && (items * v / extent).is_power_of_two()),
+                copies.iter().all(|&v| by_lines(v, mwg) && by_lines(v, nwg)),
                 "the work-items copy lines of mwg and of nwg elements in equal passes of a power of two lines",
             ),
             (items <= limits.work_group, "(mwg/mw)·(nwg/nw) strips fit a work-group of the device"),
@@ -145,6 +148,9 @@ mod tests {
             (MmaParams { unit: 16, ..good }, "4 or 8"),
             (MmaParams { mwg: 64, mw: 64, kwg: 32, ..good }, "a multiple of eight lines"),
             (MmaParams { mwg: 64, nwg: 96, kwg: 48, guarded: false, ..good }, "passes of a power of two"),
+            // aligned operands would be copied in passes of more lines than a slice has
+            (MmaParams { mwg: 32, nwg: 128, mw: 16, nw: 16, ..good }, "a multiple of eight lines"),
+            (MmaParams { raster: 1001, ..good }, "a thousand rows"),
             (MmaParams { mwg: 256, ..good }, "fit a work-group"),
             (MmaParams { stages: 10, ..good }, "local memory"),
         ];

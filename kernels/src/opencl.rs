@@ -81,12 +81,12 @@ fn body(program: &Program) -> Body {
         Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),
         Program::Solve { .. } => include_str!("opencl/solve.cl"),
-        Program::HeldRows { strips: true, .. } => concat!(
+        Program::HeldRows { uses_ptx: true, .. } => concat!(
             include_str!("opencl/held_rows_head.cl"),
             include_str!("opencl/candidates.cl"),
             include_str!("opencl/held_rows.cl")
         ),
-        Program::HeldRows { strips: false, .. } => concat!(
+        Program::HeldRows { uses_ptx: false, .. } => concat!(
             include_str!("opencl/held_rows_head.cl"),
             include_str!("opencl/candidates_by_definition.cl"),
             include_str!("opencl/held_rows.cl")

@@ -18,8 +18,10 @@ pub const TRIANGLE: usize = 32;
 pub const COLUMNS: usize = 64;
 /// Maximum number of columns of a panel whose rows the work-items of [`Program::HeldRows`] hold in registers.
 pub const HELD_COLUMNS: usize = 32;
-/// Maximum number of work-groups of [`Program::HeldRows`], and one more than its largest row number: a word of 32 bits holds both.
-pub(crate) const HELD_LIMITS: [usize; 2] = [255, 1 << 24];
+/// Maximum number of work-groups of [`Program::HeldRows`]. A word of 32 bits holds the number of a work-group and that of a row.
+pub(crate) const MAX_HELD_GROUPS: usize = 255;
+/// Maximum number of rows of a panel of [`Program::HeldRows`].
+pub(crate) const MAX_HELD_ROWS: usize = (1 << 24) - 1;
 /// Number of work-items of [`Program::Columns`] that share a row of a panel.
 const LANES: usize = 8;
 /// Number of work-items of [`Program::Solve`] that hold the same unknowns, each for other right-hand sides.
@@ -179,7 +181,7 @@ pub enum Program {
         /// Number of work-items in a work-group.
         items: usize,
         /// Whether the text compares candidates by PTX instructions of strips of 32 work-items.
-        strips: bool,
+        uses_ptx: bool,
     },
     /// Kernel `getrf_panel`, in which one work-group factors a narrow panel.
     Panel {
@@ -391,7 +393,7 @@ impl Program {
                 // as many rows, and the row that each place holds
                 local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
             }
-            Program::HeldRows { items, strips: true, .. } if !items.is_multiple_of(STRIP) || !items.is_power_of_two() => {
+            Program::HeldRows { items, uses_ptx: true, .. } if !items.is_multiple_of(STRIP) || !items.is_power_of_two() => {
                 Err(format!("{items} work-items are no power of two strips of {STRIP}"))
             }
             // local memory holds two sets of candidates, and four rows
@@ -466,8 +468,8 @@ impl Program {
                 ("solve", [&[("items", items), ("lanes", SOLVERS)][..], &own].concat())
             }
             Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
-            Program::HeldRows { dtype, items, strips } => {
-                let text = [("real_bytes", dtype.size()), ("strips", usize::from(strips))];
+            Program::HeldRows { dtype, items, uses_ptx } => {
+                let text = [("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
                 ("held_rows", [&[("items", items), ("width", HELD_COLUMNS)][..], &text].concat())
             }
             Program::Panel { items, .. } => ("panel", vec![("items", items)]),

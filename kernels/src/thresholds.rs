@@ -82,7 +82,8 @@ impl Threshold {
     fn description(self) -> Description {
         let fixed = |name, unit, kernels| Description { name, unit, kernels, trials: &[] };
         let searched = |name, unit, kernels, trials| Description { name, unit, kernels, trials };
-        let of_lu: &[&str] = &["getrf_panel", "getrf_column", "getrf_strip", "getrf_strips"];
+        let of_lu: &[&str] = &["getrf_panel", "getrf_column", "getrf_held_rows", "getrf_strip", "getrf_strips"];
+        let of_strips = &of_lu[3..];
         match self {
             Threshold::CopyOperands => fixed("copy_operands", "extent", &["pad"]),
             Threshold::CopiedTerms => fixed("copied_terms", "terms", &["pad"]),
@@ -97,8 +98,8 @@ impl Threshold {
             Threshold::LuColumns => fixed("lu_columns", "rows", &["getrf_column"]),
             Threshold::LuStrips => searched("lu_strips", "strips", &["getrf_strip"], &[16, 32, 64, 128, 256]),
             Threshold::LuWaitingStrips => searched("lu_waiting_strips", "strips", &["getrf_strips"], &[32, 64, 128, 256, 512]),
-            Threshold::StripRows => searched("strip_rows", "rows", &of_lu[2..], &[16, 32, 64]),
-            Threshold::StripElements => searched("strip_elements", "elements", &of_lu[2..], &[16, 32, 64, 128, 256]),
+            Threshold::StripRows => searched("strip_rows", "rows", of_strips, &[16, 32, 64]),
+            Threshold::StripElements => searched("strip_elements", "elements", of_strips, &[16, 32, 64, 128, 256]),
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
         }
     }

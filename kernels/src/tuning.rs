@@ -5,7 +5,7 @@ use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits};
 use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
 use crate::mma::NO_UNIT;
 use crate::product::Product;
-use crate::program::{HELD_LIMITS, Program};
+use crate::program::{MAX_HELD_GROUPS, MAX_HELD_ROWS, Program};
 use crate::scratch::Purpose;
 use crate::strips::{StripLimits, StripParams};
 use crate::thresholds::{Threshold, Thresholds};
@@ -51,22 +51,27 @@ pub struct Tuning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldRows {
     /// Whether work-items compare candidates by PTX instructions.
-    pub strips: bool,
+    pub uses_ptx: bool,
     /// Maximum number of work-groups, which wait for one another. All work-groups of all queues must run at the same time.
     pub groups: usize,
 }
 
 impl HeldRows {
-    fn on(facts: &DeviceFacts) -> Self {
-        // devices of other instruction sets may not run work-groups at the same time
-        let groups = if takes_ptx(facts) { facts.compute_units.unwrap_or(1) / facts.queues.max(1) } else { 1 };
-        HeldRows { strips: takes_ptx(facts), groups: groups.clamp(1, HELD_LIMITS[0]) }
+    /// Returns how the kernels run on a device.
+    #[must_use]
+    pub fn on(facts: &DeviceFacts) -> Self {
+        // Devices of other instruction sets may not run work-groups at the same time. A device with a single queue belongs to an
+        // application, whose other kernels may occupy the multiprocessors.
+        let together = takes_ptx(facts) && facts.queues > 1;
+        let groups = if together { facts.compute_units.unwrap_or(1) / facts.queues } else { 1 };
+        HeldRows { uses_ptx: takes_ptx(facts), groups: groups.clamp(1, MAX_HELD_GROUPS) }
     }
 
     /// Returns whether work-groups of `items` work-items hold a panel of `rows` rows.
     #[must_use]
     pub fn hold(&self, rows: usize, items: usize) -> bool {
-        rows <= items.saturating_mul(self.groups) && rows < HELD_LIMITS[1]
+        // each work-item receives the candidate of one work-group
+        rows.div_ceil(items.max(1)) <= self.groups.min(items) && rows <= MAX_HELD_ROWS
     }
 }
 
@@ -319,7 +324,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             Family::HeldRows if dialect != Dialect::OpenClC => {
                 return Err("the language is OpenCL C, in which the kernel is written".to_owned());
             }
-            Family::HeldRows => Program::HeldRows { dtype, items, strips: takes_ptx(facts) },
+            Family::HeldRows => Program::HeldRows { dtype, items, uses_ptx: takes_ptx(facts) },
             Family::Strips => {
                 let params = StripParams::widest(items);
                 let params = params.ok_or_else(|| format!("{items} work-items are too few for a strip"))?;

@@ -1,8 +1,8 @@
 //! What a search varies: the parameters of one kernel of the database, for one call.
 
-use lapidary::kernels::database::{CPU_BLOCKS, Kernel};
+use lapidary::kernels::database::{CPU_BLOCKS, Family, Kernel};
 use lapidary::kernels::space::axes_for;
-use lapidary::kernels::{Dialect, check};
+use lapidary::kernels::{Dialect, HeldRows, check};
 use lapidary::{DType, DeviceFacts};
 use lapidary_tune::{Axis, Header, Space};
 
@@ -55,7 +55,11 @@ impl Goal {
             axes.into_iter().map(|axis| Axis { name: axis.name.to_owned(), values: axis.values, structural: axis.is_structural });
         let space = Space::new(axes.collect(), |values| {
             let values: Vec<(&str, usize)> = names.iter().copied().zip(values.iter().copied()).collect();
-            check(Kernel::new(kernel, &values)?, call.dtype(), &device.facts, device.dialect())
+            let kernel = Kernel::new(kernel, &values)?;
+            if matches!(kernel, Kernel::Group(Family::HeldRows, items) if !HeldRows::on(&device.facts).hold(call.sizes[0], items)) {
+                return Err("the work-groups that run at the same time hold all rows of the panel".to_owned());
+            }
+            check(kernel, call.dtype(), &device.facts, device.dialect())
         });
         Ok(Goal { call, kernel, space })
     }
@@ -111,7 +115,7 @@ pub fn preferred(kernel: Kernel, dtype: DType) -> String {
 }
 
 /// The text of the database that makes a device use this kernel and no other one that does the same work. Panels are factored by
-/// strips, else column by column, else in one work-group, so that the kernels that come first are stopped. The value of a threshold leaves
+/// held rows, else by strips, else column by column, else in one work-group, so that the kernels that come first are stopped. The value of a threshold leaves
 /// the kernels as they are.
 pub fn alone(kernel: Kernel, dtype: DType) -> String {
     if let Kernel::Threshold(..) = kernel {

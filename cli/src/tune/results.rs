@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lapidary::DType;
 use lapidary::kernels::Database;
-use lapidary::kernels::database::{Entry, Kernel, Least, LeastGroups, ProductSizes, Scope};
+use lapidary::kernels::database::{Entry, Family, Kernel, Least, LeastGroups, ProductSizes, Scope};
 
 use super::goal::Device;
 use super::message::Call;
@@ -35,12 +35,14 @@ pub fn save(folder: &Path, device: &Device, winner: &Winner) -> Result<PathBuf> 
     let path = path(folder, device, winner.kernel.family());
     let (kept, mut entries) = existing(&path, device)?;
     let scope = Scope::Device(device.facts.identity.model.clone());
+    let is_held = matches!(winner.kernel, Kernel::Group(Family::HeldRows, _));
     entries.retain(|entry| !is_of_call(entry, &winner.call));
     entries.push(Entry {
         scope: scope.clone(),
         dtype: Some(winner.call.dtype()),
         dialect: device.language,
-        least: Least::default(),
+        // panels with fewer rows are factored by other kernels, which the search did not compare
+        least: Least { rows: if is_held { winner.call.sizes[0] / 2 } else { 0 }, ..Least::default() },
         max_groups: usize::MAX,
         speed: None,
         sizes: order::sizes_of(winner.kernel, &winner.call),

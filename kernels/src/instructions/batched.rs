@@ -88,7 +88,7 @@ fn gemm_program(tuning: &Tuning, limits: &Limits, dtype: DType, size: [usize; 3]
     let micro = if m.max(n) <= lanes * MICRO[0] { MICRO[0] } else { MICRO[1] };
     let program = Program::GemmBatched { dtype, lanes, micro, trans_a: trans[0], trans_b: trans[1] };
     let tiles = m.div_ceil(lanes * micro).saturating_mul(n.div_ceil(lanes * micro));
-    let most = tuning.threshold(Threshold::BatchedGemm, dtype) << 10;
+    let most = tuning.threshold(Threshold::BatchedGemm, dtype).saturating_mul(1 << 10);
     let is_large = m.saturating_mul(n).saturating_mul(k) >= most || k > limits.loop_iterations / 2 || tiles > limits.groups;
     Some(program).filter(|program| !is_large && program.check(limits).is_ok())
 }

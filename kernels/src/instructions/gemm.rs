@@ -62,15 +62,12 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Computes a product with the first kernel that the database names for its size, that suits its operands, and that the device
-    /// can run. The last kernel is used without asking the device, so that the error of its compiler is reported.
+    /// can run. The last kernel is used without asking the device, so that the error of its compiler is reported, unless a probe decides.
     unsafe fn multiply(&mut self, product: Product<'_, D::Buffer>) -> Result<()> {
         let (Product { k, a, b, c, .. }, dtype) = (product, self.dtype);
         let groups = self.device.facts().limits.groups;
-        let entry = |device: &D, number| device.tuning().products(dtype, [c.rows, c.cols, k]).nth(number);
-        let mut next = entry(self.device, 0);
-        for number in 1.. {
-            let Some(kernel) = next else { break };
-            next = entry(self.device, number);
+        let kernels: Vec<Kernel> = self.device.tuning().products(dtype, [c.rows, c.cols, k]).collect();
+        for (number, &kernel) in kernels.iter().enumerate() {
             let program = match kernel {
                 // SAFETY: the caller upholds the contract of this module.
                 Kernel::Vector(params) => match unsafe { self.vectors(&params, product)? } {
@@ -104,7 +101,8 @@ impl<D: Target> Sequence<'_, D> {
                     program
                 }
             };
-            if next.is_some() && !self.device.can_run(&program, kernel.kernel())? {
+            let is_last = number + 1 == kernels.len() && program.probe().is_none();
+            if !is_last && !self.device.can_run(&program, kernel.kernel())? {
                 continue;
             }
             // SAFETY: the caller upholds the contract of this module.

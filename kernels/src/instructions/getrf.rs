@@ -136,8 +136,9 @@ impl<D: Target> Sequence<'_, D> {
         let held = self.device.tuning().held_rows;
         for entry in 0.. {
             let Some(items) = self.device.tuning().groups(Family::HeldRows, dtype, rows).nth(entry) else { break };
-            let program = Program::HeldRows { dtype, items, strips: held.strips };
-            if held.hold(rows, items) && self.device.can_run(&program, "getrf_held_rows")? {
+            let program = Program::HeldRows { dtype, items, uses_ptx: held.uses_ptx };
+            let bytes = record_words(rows.div_ceil(items), dtype) * size_of::<u32>();
+            if held.hold(rows, items) && bytes <= room && self.device.can_run(&program, "getrf_held_rows")? {
                 return Ok(PanelKernel::HeldRows(items));
             }
         }
@@ -230,12 +231,12 @@ impl<D: Target> Sequence<'_, D> {
     /// Factors a narrow panel with work-groups that wait for one another.
     unsafe fn getrf_held_rows(&mut self, items: usize, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
-        let (groups, strips) = (a.rows.div_ceil(items), self.device.tuning().held_rows.strips);
+        let (groups, uses_ptx) = (a.rows.div_ceil(items), self.device.tuning().held_rows.uses_ptx);
         let words = record_words(groups, self.dtype);
         let records = self.device.scratch(Purpose::PivotExchange, words * size_of::<u32>())?;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*records)]].concat();
-        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, strips }, [groups * items, 1]);
+        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, uses_ptx }, [groups * items, 1]);
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has
         // room for all records.
         unsafe {

@@ -66,7 +66,7 @@ impl<D: Target> Sequence<'_, D> {
         // more work-groups than occupy the device would only add traffic
         let units = self.device.facts().compute_units.unwrap_or_else(|| self.threshold(Threshold::SplitUnits));
         let tiles = c.rows.div_ceil(mwg).saturating_mul(c.cols.div_ceil(nwg));
-        let enough = (self.threshold(Threshold::SplitGroups) * units / tiles.max(1)).max(1);
+        let enough = (self.threshold(Threshold::SplitGroups).saturating_mul(units) / tiles.max(1)).max(1);
         let mut split = kernel.parts(k).min(1 << enough.ilog2());
         while split > 1 {
             let room = bytes.saturating_mul(split);

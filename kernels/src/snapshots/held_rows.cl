@@ -4,7 +4,7 @@
 #define ITEMS 64
 #define WIDTH 32
 #define REAL_BYTES 8
-#define STRIPS 1
+#define USES_PTX 1
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld

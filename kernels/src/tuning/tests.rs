@@ -259,3 +259,18 @@ fn any_values_are_accepted_or_refused() {
         }
     }
 }
+
+/// Work-groups that wait for one another run at the same time, and a work-item receives the candidate of each.
+#[test]
+fn held_rows_have_as_many_work_groups_as_run_together() {
+    let mut h100 = DeviceFacts { compute_units: Some(132), queues: 2, ..device(DeviceKind::Gpu, 1024, 48) };
+    let holds = |facts: &DeviceFacts, rows, items| HeldRows::on(facts).hold(rows, items);
+    assert!(holds(&h100, 256, 256) && !holds(&h100, 257, 256), "one work-group on a device of another instruction set");
+    h100.identity.architecture = "sm_90".to_owned();
+    assert!(holds(&h100, 66 * 256, 256) && !holds(&h100, 66 * 256 + 1, 256), "half of the multiprocessors for each queue");
+    assert!(holds(&h100, 32 * 32, 32) && !holds(&h100, 32 * 32 + 1, 32), "a work-item for each work-group");
+    h100.queues = 1;
+    assert!(!holds(&h100, 257, 256), "a queue of an application");
+    let tuning = Tuning::lookup(Database::shipped(), &h100, Dialect::Wgsl);
+    assert_eq!(tuning.groups(Family::HeldRows, DType::F64, 4096).next(), None);
+}

@@ -173,7 +173,7 @@ pub enum Program {
         /// Number of work-items in a work-group, a power of two for which `unknowns_of_group` is at least [`TRIANGLE`].
         items: usize,
     },
-    /// Kernel `getrf_held_rows`, in which work-groups that wait for one another factor a panel of at most [`HELD_COLUMNS`] columns. Each
+    /// Kernel `getrf_held_rows`, in which work-groups that wait for one another factor a panel of at most 32 columns. Each
     /// work-item holds one row.
     HeldRows {
         /// Element type of the matrices.

@@ -223,6 +223,11 @@ impl Tuning {
     /// and that have as many work-groups in the product as their entries require and allow. Of entries with a speed that follow one
     /// another, the one with the shortest estimated time comes first.
     pub fn products(&self, dtype: DType, sizes: [usize; 3]) -> impl Iterator<Item = Product> {
+        self.suited(dtype, sizes).into_iter().map(|ranked| ranked.params)
+    }
+
+    /// Returns the entries of [`products`](Self::products).
+    fn suited(&self, dtype: DType, sizes: [usize; 3]) -> Vec<&Ranked<Product>> {
         let suits = move |ranked: &&Ranked<Product>| {
             let is_bounded = ranked.least > 0 || ranked.max_groups < usize::MAX;
             ranked.sizes.hold(sizes) && (!is_bounded || (ranked.least..=ranked.max_groups).contains(&ranked.params.groups(sizes)))
@@ -232,13 +237,14 @@ impl Tuning {
             let time = |ranked: &Ranked<Product>| ranked.speed.map_or(0.0, |speed| speed.time(&ranked.params, sizes, self.units));
             neighbours.sort_by(|one, other| time(one).total_cmp(&time(other)));
         }
-        suited.into_iter().map(|ranked| ranked.params)
+        suited
     }
 
-    /// Returns where the entry of a kernel for products comes from. `None` if no entry names the kernel.
+    /// Returns where the entry of a kernel for a product with the sizes m, n and k comes from. `None` if no entry for these sizes names
+    /// the kernel.
     #[must_use]
-    pub fn origin(&self, dtype: DType, product: Product) -> Option<&str> {
-        let ranked = self.products[index(dtype)].entries.iter().find(|ranked| ranked.params == product)?;
+    pub fn origin(&self, dtype: DType, sizes: [usize; 3], product: Product) -> Option<&str> {
+        let ranked = self.suited(dtype, sizes).into_iter().find(|ranked| ranked.params == product)?;
         Some(&ranked.origin)
     }
 

@@ -133,7 +133,7 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
             note(&format!("  not used, as it does not suit the operands: {product}"));
         }
         if let Some(product) = used {
-            let origin = tuning.origin(dtype, product).filter(|origin| !origin.starts_with("text:"));
+            let origin = tuning.origin(dtype, sizes, product).filter(|origin| !origin.starts_with("text:"));
             note(&format!("  {product}\n  from {}", origin.unwrap_or("the command line")));
         }
     }

@@ -274,3 +274,15 @@ fn held_rows_have_as_many_work_groups_as_run_together() {
     let tuning = Tuning::lookup(Database::shipped(), &h100, Dialect::Wgsl);
     assert_eq!(tuning.groups(Family::HeldRows, DType::F64, 4096).next(), None);
 }
+
+/// Of two entries with the same kernel, the one that applies to the sizes is named.
+#[test]
+fn the_origin_is_that_of_the_entry_for_the_sizes() {
+    let tile = "mwg=8 nwg=8 kwg=4 mr=2 nr=2 vwm=1 stages=1";
+    let mut database = Database::default();
+    database.add("text", &format!("gemm_tile groups>=100 {tile} # large\ngemm_tile {tile} # all"));
+    let gpu = device(DeviceKind::Gpu, 1024, 48);
+    let tuning = Tuning::lookup(&database, &gpu, Dialect::OpenClC);
+    let origin = |n| tuning.origin(DType::F64, [n; 3], tuning.products(DType::F64, [n; 3]).next().unwrap());
+    assert_eq!([origin(8), origin(800)], [Some("text:2: all"), Some("text:1: large")]);
+}

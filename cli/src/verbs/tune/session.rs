@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
         let settings = Settings { kernels_dir: Some(folder.to_owned()), ..Settings::default() };
         let tuning = Tuning::lookup(&settings.kernel_database().0, &self.device.facts, self.device.dialect());
         let first = tuning.products(call.dtype(), call.sizes).next().filter(|&first| first != written);
-        if let Some(origin) = first.and_then(|first| tuning.origin(call.dtype(), first)) {
+        if let Some(origin) = first.and_then(|first| tuning.origin(call.dtype(), call.sizes, first)) {
             progress.note(&format!("note: {origin} takes precedence over the new entry; remove that line to use the new one"));
         }
     }

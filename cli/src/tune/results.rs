@@ -36,7 +36,7 @@ pub fn save(folder: &Path, device: &Device, winner: &Winner) -> Result<PathBuf> 
     let (kept, mut entries) = existing(&path, device)?;
     let scope = Scope::Device(device.facts.identity.model.clone());
     let is_held = matches!(winner.kernel, Kernel::Group(Family::HeldRows, _));
-    entries.retain(|entry| !is_of_call(entry, &winner.call));
+    entries.retain(|entry| !is_replaced(entry, winner));
     entries.push(Entry {
         scope: scope.clone(),
         dtype: Some(winner.call.dtype()),
@@ -114,6 +114,13 @@ fn existing(path: &Path, device: &Device) -> Result<(String, Vec<Entry>)> {
 }
 
 /// Whether an entry was measured with a call of this type and these sizes.
+/// Whether a winner takes the place of an entry: one for the same call, or for the same kernel if its entries apply to all sizes.
+fn is_replaced(entry: &Entry, winner: &Winner) -> bool {
+    let is_of_all_sizes = !matches!(winner.kernel, Kernel::Product(_) | Kernel::Cpu(_));
+    let is_of_kernel = entry.kernel.family() == winner.kernel.family() && entry.dtype == Some(winner.call.dtype());
+    is_of_call(entry, &winner.call) || (is_of_all_sizes && is_of_kernel && sizes(entry).is_some())
+}
+
 fn is_of_call(entry: &Entry, call: &Call) -> bool {
     entry.dtype == Some(call.dtype()) && sizes(entry) == Some(call.sizes)
 }

@@ -12,8 +12,8 @@ pub struct SizeOptions {
     /// Number of rows of C (gemm), B (trsm, trtri) or A (getrf, laswp, scale), or a list of such numbers [default: n]
     #[arg(long, value_delimiter = ',', value_name = "M", value_parser = parse_positive, requires = "n")]
     m: Vec<usize>,
-    /// Number of columns, or order of the matrices of a batch, or a list of such numbers [default: three orders that suit the speed of the device, and for gemm a product
-    /// with 8 columns]
+    /// Number of columns, or order of the matrices of a batch, or a list of such numbers [default: for gemm three orders that suit the speed of the device, and a product with 8
+    /// columns; for other tasks the largest of these orders]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_positive)]
     n: Vec<usize>,
     /// Number of terms of gemm, or a list of such numbers [default: n]
@@ -28,8 +28,8 @@ pub struct SizeOptions {
 const NARROW: usize = 8;
 /// Number of matrices of a batch if the command line names none.
 const COUNT: usize = 1024;
-/// Orders of the matrices of batches that are tuned by default.
-const BATCHED_ORDERS: [usize; 2] = [16, 48];
+/// Order of the matrices of a batch that is tuned by default.
+const BATCHED_ORDER: usize = 32;
 
 impl SizeOptions {
     /// Returns the sizes m, n and k of each call that the command line names: call i has element i of each list. A list of one size
@@ -49,6 +49,10 @@ impl SizeOptions {
             let message = format!("--{name} lists {} sizes, and another option {count}: give as many, or one", list.len());
             return Err(Failure::usage(message));
         }
+        if count > 1 && task != Task::Gemm {
+            let message = format!("the entries for {} apply to all sizes: name one size, the one that matters most", task.name());
+            return Err(Failure::usage(message));
+        }
         let at = |list: &[usize], i: usize| list.get(if list.len() == 1 { 0 } else { i }).copied();
         let call = |i: usize| {
             let n = at(&self.n, i).unwrap_or(1);
@@ -66,13 +70,15 @@ pub fn are_fixed(task: Task) -> bool {
     size_names(task).contains(&"count")
 }
 
-/// Returns the sizes of the calls that are tuned if the command line names none: squares of these orders, the largest first, and for a
-/// product one with few columns. The orders of batches are fixed.
+/// Returns the sizes of the calls that are tuned if the command line names none: for products squares of these orders, the largest first,
+/// and a product with few columns, for other tasks the largest square, because their entries apply to all sizes. The order of batches is
+/// fixed.
 pub fn defaults(task: Task, orders: &[usize]) -> Vec<[usize; 3]> {
     if are_fixed(task) {
-        return BATCHED_ORDERS.map(|n| [n, n, COUNT]).to_vec();
+        return vec![[BATCHED_ORDER, BATCHED_ORDER, COUNT]];
     }
-    let squares = orders.iter().map(|&n| [n; 3]);
+    let count = if task == Task::Gemm { orders.len() } else { 1 };
+    let squares = orders.iter().take(count).map(|&n| [n; 3]);
     let narrow = orders.first().filter(|_| task == Task::Gemm).map(|&n| [n, NARROW, n]);
     squares.chain(narrow).collect()
 }
@@ -94,13 +100,14 @@ mod tests {
         assert_eq!(calls(Task::Gemm, [&[]; 3]).unwrap(), [] as [[usize; 3]; 0]);
         let refused = |task, lists| calls(task, lists).unwrap_err().to_string();
         assert!(refused(Task::Gemm, [&[1, 2], &[1, 2, 3], &[]]).contains("--m lists 2 sizes, and another option 3"));
+        assert!(refused(Task::Getrf, [&[], &[5, 9], &[]]).contains("the entries for getrf apply to all sizes"));
         assert!(refused(Task::Getrf, [&[], &[5], &[5]]).contains("--k means nothing to getrf, which takes --m, --n"));
     }
 
     #[test]
     fn a_narrow_product_follows_the_squares() {
         assert_eq!(defaults(Task::Gemm, &[512, 128]), [[512; 3], [128; 3], [512, 8, 512]]);
-        assert_eq!(defaults(Task::Getrf, &[512]), [[512; 3]]);
-        assert_eq!(defaults(Task::GetrfBatched, &[512])[0], [16, 16, COUNT]);
+        assert_eq!(defaults(Task::Getrf, &[512, 128]), [[512; 3]]);
+        assert_eq!(defaults(Task::GetrfBatched, &[512]), [[32, 32, COUNT]]);
     }
 }

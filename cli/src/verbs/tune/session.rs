@@ -115,6 +115,12 @@ impl<'a> Session<'a> {
             progress.println(&format!("{words}: {}, the kernels in use are the fastest", shown.speed(seconds)));
             return Ok(());
         }
+        if let Some(Candidate { kernel: Kernel::Threshold(threshold, value), seconds }) = ranked.first()
+            && self.tuning.threshold(*threshold, goal.call.dtype()) == *value
+        {
+            progress.println(&format!("{words}: {}, the value in use is the fastest: {}", shown.speed(*seconds), ranked[0].kernel));
+            return Ok(());
+        }
         for best in &ranked {
             let stays = incumbent.filter(|incumbent| incumbent.seconds < best.seconds * LEAST_GAIN);
             let Candidate { kernel, seconds } = *stays.unwrap_or(best);
@@ -230,9 +236,14 @@ impl<'a> Session<'a> {
         let compiles = |goal: &Goal| self.device.language.is_none() || !self.device.facts.is_cpu() || goal.kernel == "gemm_panel";
         // where there is a kernel `solve`, the kernels of `triangle` solve no system
         let is_of_task = |goal: &Goal| task != Task::Trsm || goal.kernel != "triangle";
+        let depends = |threshold: Threshold| launches.iter().any(|launch| threshold.concerns(launch.kernel));
+        if let Some(threshold) = self.args.kernel.as_deref().and_then(Threshold::named).filter(|&threshold| !depends(threshold)) {
+            let message = format!("no kernel of {} depends on {} on {}", call.words()?, threshold.name(), self.device.facts.name);
+            return Err(Failure::usage(message));
+        }
         let suits = |goal: &Goal| match Threshold::named(goal.kernel) {
             _ if self.args.kernel.is_some() => true,
-            Some(threshold) => launches.iter().any(|launch| threshold.concerns(launch.kernel)),
+            Some(threshold) => depends(threshold),
             None => compiles(goal) && is_of_task(goal),
         };
         Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())

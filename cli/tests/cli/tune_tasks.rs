@@ -33,6 +33,20 @@ fn every_task_finds_a_kernel_that_later_calls_use() {
     assert!(shown.stderr.contains("each of 16 work-items"), "{}", shown.stderr);
 }
 
+/// A threshold's value in use is no improvement on itself, and a threshold on which no launch depends is not searched.
+#[test]
+fn thresholds_in_use_stay() {
+    let Some(s) = sandbox() else { return };
+    let args = ["tune", "getrf", "--device", "opencl:0", "--dtype", "f64", "--n", "40", "--budget", "1", "--kernel"];
+    let run = s.run(&[&args[..], &["lu_panel", "--values", "columns=16"]].concat());
+    outcome(&run, 0);
+    assert!(run.stdout.contains("is the fastest: lu_panel columns=16"), "{}", run.stdout);
+    let results = std::fs::read_dir(s.path().join("kernels")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(results.filter(|path| path.extension().is_some_and(|extension| extension == "txt")).count(), 0);
+    refused(&s, &[&args[..], &["lu_waiting_strips"]].concat(), &["no kernel of getrf f64 m=40 n=40 depends on lu_waiting_strips"]);
+    refused(&s, &["tune", "getrf", "--device", "opencl:0", "--n", "9,8"], &["the entries for getrf apply to all sizes"]);
+}
+
 #[test]
 fn the_blocks_of_the_cpu_are_tuned_and_used() {
     let s = Sandbox::new();

@@ -1,3 +1,6 @@
+// the barrier of PTX orders accesses to all memories
+#define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE)
+
 // Returns the largest, or the smallest, x of the 32 work-items of a strip (PTX ISA, section redux).
 static uint strip_max(uint x) {
     uint most;

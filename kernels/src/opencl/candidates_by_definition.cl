@@ -1,3 +1,5 @@
+#define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+
 // Returns the best candidate of a work-group.
 #define CANDIDATES ITEMS
 static Candidate best_of_group(Candidate c, __local Candidate *candidates) {

@@ -90,7 +90,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         }
 
         // a device may run the work-items of a work-group one after the other between two barriers
-        barrier(CLK_LOCAL_MEM_FENCE);
+        BARRIER_AFTER_SENDING;
         best = t < groups ? receive_candidate(set + t * RECORD, step) : none;
         best = best_of_group(best, candidates[1]);
         for (uint e = t; e < 2 * WIDTH; e += ITEMS) {

@@ -48,6 +48,9 @@ typedef struct {
 #define GROUP(origin) ((origin) & 255)
 #define NOWHERE 0xffffffff
 
+// the barrier of PTX orders accesses to all memories
+#define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE)
+
 // Returns the largest, or the smallest, x of the 32 work-items of a strip (PTX ISA, section redux).
 static uint strip_max(uint x) {
     uint most;
@@ -174,7 +177,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         }
 
         // a device may run the work-items of a work-group one after the other between two barriers
-        barrier(CLK_LOCAL_MEM_FENCE);
+        BARRIER_AFTER_SENDING;
         best = t < groups ? receive_candidate(set + t * RECORD, step) : none;
         best = best_of_group(best, candidates[1]);
         for (uint e = t; e < 2 * WIDTH; e += ITEMS) {

@@ -22,8 +22,8 @@ pub struct Settings {
     pub peers: Option<Vec<String>>,
     /// Orders or sizes of the matrices. `None` selects the default sizes of each benchmark group (see [`GROUPS`]).
     sizes: Option<Vec<usize>>,
-    /// Number of repetitions. `None` selects as many repetitions as fit into the time limit `seconds`, or in the groups `opencl` and
-    /// `wgpu` the number of the [`Mode`].
+    /// Number of repetitions. If it is `None`, the program repeats a call until the time limit `seconds`. The groups `opencl` and `wgpu`
+    /// then take the number of repetitions from the [`Mode`].
     pub reps: Option<usize>,
     /// Number of untimed calls directly before each timed call. With 0 the program times calls after a pause, and with a few it
     /// times successive calls.

@@ -148,9 +148,10 @@ pub trait Target {
         Ok(true)
     }
 
-    /// Whether a kernel can read `buffer` as an image ([`Arg::Image`]) while it writes `written`. An image has at most
-    /// [`Limits::image_pixels`](lapidary_core::Limits::image_pixels) pixels, and fewer if the buffer is smaller. In OpenCL, a kernel must not
-    /// write the buffer of an image that it reads. A device makes the image when it is first asked for, and keeps it with the buffer.
+    /// Whether a kernel can read `buffer` as an image ([`Arg::Image`]) while the kernel writes the buffer `written`. In OpenCL, a kernel must
+    /// not write the buffer of an image that it reads. The image covers the buffer up to
+    /// [`Limits::image_pixels`](lapidary_core::Limits::image_pixels) pixels. The device makes the image at the first question, and keeps the
+    /// image with the buffer.
     ///
     /// # Errors
     /// The device failed in another way than by refusing the image.

@@ -113,8 +113,9 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
     })
 }
 
-/// Returns the axes of a kernel for a call with the sizes m, n and k. If the call is a narrow product, the axes of `gemm_block` have other
-/// values: no tile has more rows or columns than C, rounded up to a power of two, and several work-groups may share the terms of a tile.
+/// Returns the axes of a kernel for a call with the sizes m, n and k. For a narrow product, the axes of `gemm_block` have other values than
+/// [`axes`]: a tile has at most as many rows and columns as C, each rounded up to a power of two, and several work-groups may divide the
+/// terms of a tile.
 #[must_use]
 pub fn axes_for(kernel: &str, dtype: DType, sizes: [usize; 3]) -> Option<Vec<Axis>> {
     let mut axes = axes(kernel, dtype)?;

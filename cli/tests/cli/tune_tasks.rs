@@ -124,7 +124,7 @@ fn candidates_whose_edges_were_not_checked_are_measured_again_with_paranoid() {
     assert!(!names.into_iter().any(|name| name.contains("rounds")), "a comparison is not complete");
 }
 
-/// The lines of the comparison of the fastest candidates that is not complete. Empty if there is no such comparison.
+/// Returns the lines of the file in which an interrupted run keeps the times of the fastest candidates. Empty if there is no such file.
 fn rounds(s: &Sandbox) -> Vec<String> {
     let Some(folder) = journals(s).first().map(|path| path.parent().unwrap().to_owned()) else { return Vec::new() };
     let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

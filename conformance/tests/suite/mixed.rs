@@ -26,7 +26,7 @@ pub enum MixedFault {
 }
 use MixedFault::{AlwaysDouble, DropsNanOfB, NeverFallsBack, NeverRefines, Saturates, WritesBeforeError};
 
-/// Solves from factors of type `T`. Returns `None` if a pivot is zero, with its number.
+/// Solves A·x = r with factors of A in type `T`. Returns the solution, or the number of the first zero pivot.
 fn solve<T: Scalar>(a: MatRef<'_, f64>, r: &[f64]) -> Result<Result<Vec<f64>, usize>> {
     let n = a.rows();
     let mut lu: Vec<T> = (0..n * n).map(|e| T::from_f64(a.at(e % n, e / n))).collect();

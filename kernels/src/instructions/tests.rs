@@ -257,7 +257,8 @@ fn products_by_vectors_give_way_to_tiles_if_a_kernel_is_refused_or_memory_is_lac
         let recorder = record_on([refuses, is_full], shipped(DeviceKind::Gpu), DType::F32, &product);
         recorder.launched.into_iter().map(|(kernel, _)| kernel).collect()
     };
-    // the kernel reads operands of order 1024 in place; `pad` first copies operands of order 1023
+    // `gemm_vector` reads operands of order 1024 where they are stored. Operands of order 1023 are not stored in whole vectors, so that
+    // `pad` first copies them
     assert_eq!([1024, 1023].map(|n| kernels(n, false, false)), [vec!["gemm_vector"], vec!["pad", "gemm_vector"]]);
     assert_eq!([1024, 1023].map(|n| kernels(n, true, false)), [vec!["gemm_tile"], vec!["gemm_tile"]]);
     assert_eq!([1024, 1023].map(|n| kernels(n, false, true)), [vec!["gemm_vector"], vec!["gemm_tile"]]);

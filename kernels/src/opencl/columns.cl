@@ -1,6 +1,6 @@
 // One step of the factorisation A = P·L·U of a panel of at most WIDTH columns by many work-groups. LANES work-items share a row.
-// Step s eliminates column s - 1 and searches column s for the pivot. A panel of n columns takes n + 1 steps. The rules for
-// choosing pivots are the rules of `getrf_panel`.
+// Step s eliminates column s - 1 and searches column s for the pivot. A panel of n columns takes n + 1 steps. The kernel
+// chooses pivots by the rules in the comment of `getrf_panel`.
 //
 // The work-groups exchange pivot candidates through records in `notes`. The record of a work-group contains the magnitude, the
 // row number and the row of the work-group's best candidate. An additional record contains the row on the diagonal. `notes`

@@ -66,7 +66,7 @@ void largest(__local const real *magnitude, __local const uint *row, const uint 
 // One launch of the kernel is one step of the factorisation. Step s applies the row exchanges of strip s - 1 to the strips on the
 // right, and eliminates the columns of strip s - 1 from these strips. Then the work-group that has strip s factors this strip.
 //
-// The rules for choosing pivots are the rules of `getrf_panel`. A work-item holds ROWS rows of its work-group's strip in
+// The kernel chooses pivots by the rules in the comment of `getrf_panel`. A work-item holds ROWS rows of its work-group's strip in
 // registers. Row begin + i is in slot i / ITEMS of work-item i % ITEMS. The first work-items hold the rows of the strip on the
 // diagonal. The last slots hold the finished rows, which lie above row `begin`.
 //

@@ -23,8 +23,8 @@ struct Args {
 @group(0) @binding(4) var<storage, read_write> notes: array<real>;
 
 // One step of the factorisation A = P·L·U of a panel of at most WIDTH columns by many workgroups. LANES invocations share a row.
-// Step s eliminates column s - 1 and searches column s for the pivot. A panel of n columns takes n + 1 steps. The rules for
-// choosing pivots are the rules of `getrf_panel`.
+// Step s eliminates column s - 1 and searches column s for the pivot. A panel of n columns takes n + 1 steps. The kernel
+// chooses pivots by the rules in the comment of `getrf_panel`.
 //
 // The workgroups exchange pivot candidates through records in `notes`. The record of a workgroup contains the magnitude, the row
 // number and the row of the workgroup's best candidate. An additional record contains the row on the diagonal. `notes` contains

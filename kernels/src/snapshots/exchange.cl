@@ -22,7 +22,7 @@
 // the row i of exchange number `step`
 #define ROW(step) (forward ? (step) : (uint)count - 1 - (step))
 
-// Returns the place of a row in the hash table, and enters a row that is not in the table yet.
+// Returns the place of a row in the hash table. If the table does not contain the row, the function enters the row first.
 uint place_of(volatile __local uint *others, const uint row) {
     uint place = row % TABLE;
     for (;;) {

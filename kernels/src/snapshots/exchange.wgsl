@@ -36,7 +36,7 @@ var<workgroup> held: array<u32, 768>;
 // Returns the row i of exchange number `step`.
 fn row(step: u32) -> u32 { return select(args.count - 1u - step, step, args.forward != 0u); }
 
-// Returns the place of a row in the hash table, and enters a row that is not in the table yet.
+// Returns the place of a row in the hash table. If the table does not contain the row, the function enters the row first.
 fn place_of(i: u32) -> u32 {
     var place = i % TABLE;
     loop {

@@ -11,7 +11,7 @@
 #define OUT(x) __global real *restrict x, const ulong x##_at, const ulong x##_ld
 #define AT(x, i, j) x[x##_at + (ulong)(i) + (ulong)(j) * x##_ld]
 // LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch, by work-groups that wait for one another. Each work-item
-// holds one row in registers until the panel is factored. The rules for choosing pivots are the rules of `getrf_panel`.
+// holds one row in registers until the panel is factored. The kernel chooses pivots by the rules in the comment of `getrf_panel`.
 //
 // A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s:
 // each work-group sends its best candidate with its row, and the work-group with the row at place s sends this row. Each work-group

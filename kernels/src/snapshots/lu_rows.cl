@@ -20,7 +20,7 @@
 // Element in column j of the row of work-item t.
 #define DONE(t, j) done[(t) + (j) * ITEMS]
 
-// The rules for choosing pivots are the rules of `getrf_batched`.
+// The kernel chooses pivots by the rules in the comment of `getrf_batched`.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global real *a, const ulong a_at, const ulong a_ld,
                 const ulong a_step, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at,

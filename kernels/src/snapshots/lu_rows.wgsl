@@ -35,7 +35,7 @@ var<workgroup> magnitude: array<real, ITEMS>;
 var<workgroup> largest: array<real, 8>;
 var<workgroup> place: array<u32, 8>;
 
-// The rules for choosing pivots are the rules of `getrf_batched`.
+// The kernel chooses pivots by the rules in the comment of `getrf_batched`.
 @compute @workgroup_size(ITEMS)
 fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     let order = min(args.m, args.n);

@@ -43,7 +43,8 @@ void solve(const ulong n, const ulong nrhs, const ulong unit, __global const rea
     EACH_FETCHED(f) coefficients[FETCHED(f)] = COEFFICIENT(FETCHED(f) % ORDER, FETCHED(f) / ORDER);
     real x[MR][NR], next[SLICE / ITEMS];
     EACH_SIDE(c) EACH_UNKNOWN(i) x[i][c] = b[min(own + i, last) * b_i + (long)min(SIDE(c), nrhs - 1) * b_r];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    // the barrier also orders the loads of `b` that are repeated by other work-items before the stores of these elements
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     for (int k = 0; k <= last; k += MR) {
         const int at = k / MR % 2 * SLICE;
         EACH_FETCHED(f) next[f] = COEFFICIENT(max(FETCHED(f) % ORDER, k + MR), k + MR + FETCHED(f) / ORDER);

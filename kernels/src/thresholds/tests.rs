@@ -196,7 +196,7 @@ fn thresholds_of_factorisations_choose_panels_and_blocks() {
     assert_eq!(["16", "8", "32"].map(|most| panels(&format!("{one_group}lu_panel columns={most}"), 1000, 32)[2]), [2, 4, 1]);
     let entered = |text: &str| count(&lu(text, 1000, 64), "enter_strips");
     assert_eq!(["", "lu_strips strips=4", "lu_waiting_strips strips=4"].map(entered), [1, 2, 1]);
-    // a panel of 1000 columns is divided into blocks of 500 columns, and these into panels, or at once into blocks of 128 columns
+    // with the threshold 1024, LU divides 1000 columns into blocks of 500 columns first; with 128, it divides them into blocks of 128 columns
     let products = |text: &str| count(&lu(&format!("lu_strips strips=4\n{text}"), 2000, 1000), "gemm_vector");
     assert_ne!(products("lu_block columns=1024"), products("lu_block columns=128"));
     assert_eq!(products(""), products("lu_block columns=1024"));

@@ -15,7 +15,7 @@ var<workgroup> place: array<u32, {{ ITEMS // 4 }}>;
 {#- Element in column j of the row of invocation t. -#}
 {%- macro done(t, j) -%} done[{{ t }} + ({{ j }}) * ITEMS] {%- endmacro %}
 
-// The rules for choosing pivots are the rules of `getrf_batched`.
+// The kernel chooses pivots by the rules in the comment of `getrf_batched`.
 @compute @workgroup_size(ITEMS)
 fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     let order = min(args.m, args.n);

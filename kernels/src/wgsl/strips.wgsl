@@ -54,7 +54,7 @@ fn leave_strips(@builtin(global_invocation_id) id: vec3<u32>) {
 // One launch of the kernel is one step of the factorisation. Step s applies the row exchanges of strip s - 1 to the strips on the
 // right, and eliminates the columns of strip s - 1 from these strips. Then the workgroup that has strip s factors this strip.
 {%- endif %}
-// The rules for choosing pivots are the rules of `getrf_panel`. An invocation holds ROWS rows of its workgroup's strip in
+// The kernel chooses pivots by the rules in the comment of `getrf_panel`. An invocation holds ROWS rows of its workgroup's strip in
 // registers. Each slot holds V neighbouring rows: the rows from begin + i * V on are in slot i / ITEMS of invocation i % ITEMS.
 // The first invocations hold the rows of the strip on the diagonal. The last slots hold the finished rows, which lie above row
 // `begin`.

@@ -5,7 +5,7 @@ use lapidary_core::{DType, Limits};
 use crate::params::parameters;
 
 parameters! {
-/// Parameters of the kernel `gemm_mma`. A work-group computes a tile of `mwg` × `nwg` elements of C, and each strip of 32 work-items
+/// Parameters of the kernel `gemm_mma`. A work-group computes a tile of `mwg` × `nwg` elements of C, and each sub-group of 32 work-items
 /// `mw` × `nw` elements of the tile.
 pub struct MmaParams {
     /// Number of rows of C per work-group.
@@ -14,11 +14,11 @@ pub struct MmaParams {
     pub nwg: usize,
     /// Number of terms (extent along k) in a slice of an operand in local memory.
     pub kwg: usize,
-    /// Number of rows of C per strip.
+    /// Number of rows of C per sub-group.
     pub mw: usize,
-    /// Number of columns of C per strip.
+    /// Number of columns of C per sub-group.
     pub nw: usize,
-    /// Number of slices of each operand in local memory. A strip uses one slice while the others are copied from global memory.
+    /// Number of slices of each operand in local memory. A sub-group uses one slice while the others are copied from global memory.
     pub stages: usize,
     /// Number of rows of tiles that the work-groups visit together, column of tiles by column of tiles.
     pub raster: usize,
@@ -35,8 +35,8 @@ pub struct MmaParams {
 
 /// Value of `unit` without matrix units.
 pub(crate) const NO_UNIT: usize = 0;
-/// Number of work-items in a strip.
-pub(crate) const STRIP: usize = 32;
+/// Number of work-items in a sub-group.
+pub(crate) const SUB_GROUP: usize = 32;
 /// Maximum bytes of local memory of a work-group on devices of compute capability 9.0. Drivers report less for OpenCL (48 KiB), but
 /// take texts that declare more.
 const MAX_LOCAL_BYTES: usize = 227 << 10;
@@ -53,7 +53,7 @@ impl MmaParams {
     /// Returns the number of work-items in a work-group.
     #[must_use]
     pub fn items(&self) -> usize {
-        self.mwg / self.mw * (self.nwg / self.nw) * STRIP
+        self.mwg / self.mw * (self.nwg / self.nw) * SUB_GROUP
     }
 
     /// Returns the bytes of local memory that a work-group uses at most.
@@ -91,9 +91,9 @@ impl MmaParams {
         let by_lines = |v, extent| passes(extent, kwg, v) && per_pass(extent, v).is_power_of_two();
         let rules = [
             (dtype == DType::F64, "the elements have double precision, in which the matrix units compute"),
-            (mwg % mw == 0 && nwg % nw == 0, "mw divides mwg and nw divides nwg: strips cover the tile"),
+            (mwg % mw == 0 && nwg % nw == 0, "mw divides mwg and nw divides nwg: sub-groups cover the tile"),
             (mw % 16 == 0 && nw % 16 == 0, "mw and nw are multiples of 16: an instruction takes 16 lines of one operand"),
-            (mw * nw / STRIP <= MAX_ELEMENTS, "the elements of a work-item fit half of the registers"),
+            (mw * nw / SUB_GROUP <= MAX_ELEMENTS, "the elements of a work-item fit half of the registers"),
             (kwg % 16 == 0, "kwg is a multiple of 16: two steps of 8 terms, and eight chunks in a line"),
             (raster <= MAX_RASTER, "raster is at most a thousand rows of tiles, so that numbers of tiles have 32 bits"),
             (stages >= 2, "there are several stages: one slice is used while others are copied"),
@@ -107,7 +107,7 @@ impl MmaParams {
                 copies.iter().all(|&v| by_lines(v, mwg) && by_lines(v, nwg)),
                 "the work-items copy lines of mwg and of nwg elements in equal passes of a power of two lines",
             ),
-            (items <= limits.work_group, "(mwg/mw)·(nwg/nw) strips fit a work-group of the device"),
+            (items <= limits.work_group, "(mwg/mw)·(nwg/nw) sub-groups fit a work-group of the device"),
             (self.local_bytes() <= MAX_LOCAL_BYTES, "the slices fit the local memory of a multiprocessor"),
         ];
         rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))

@@ -4,7 +4,7 @@
 use lapidary_core::{DType, Limits};
 
 use crate::block::BlockParams;
-use crate::mma::{MmaParams, STRIP};
+use crate::mma::{MmaParams, SUB_GROUP};
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
 
@@ -180,7 +180,7 @@ pub enum Program {
         dtype: DType,
         /// Number of work-items in a work-group.
         items: usize,
-        /// Whether the text compares candidates by PTX instructions of strips of 32 work-items.
+        /// Whether the text compares candidates by PTX instructions of sub-groups of 32 work-items.
         uses_ptx: bool,
     },
     /// Kernel `getrf_panel`, in which one work-group factors a narrow panel.
@@ -311,7 +311,7 @@ impl Program {
             Program::GemmVector { params, .. } => [params.items(), 1],
             Program::GemmBlock { params, .. } => params.local(),
             Program::GemmMma { params, .. } => [params.items(), 1],
-            Program::MmaProbe { .. } => [STRIP, 1],
+            Program::MmaProbe { .. } => [SUB_GROUP, 1],
             Program::GemmPanel { params, .. } => [params.group, 1],
             Program::Strips { params, .. } => [params.items, 1],
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
@@ -349,7 +349,7 @@ impl Program {
             Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmBlock { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmMma { params, .. } => params.check(DType::F64, limits),
-            Program::MmaProbe { .. } => group(STRIP),
+            Program::MmaProbe { .. } => group(SUB_GROUP),
             Program::Pad { items, .. } if !items.is_multiple_of(SIDE) || !(SIDE * SIDE).is_multiple_of(items.max(1)) => {
                 Err(format!("{items} work-items do not move the {SIDE} lines of a square equally"))
             }
@@ -393,8 +393,8 @@ impl Program {
                 // as many rows, and the row that each place holds
                 local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
             }
-            Program::HeldRows { items, uses_ptx: true, .. } if !items.is_multiple_of(STRIP) || !items.is_power_of_two() => {
-                Err(format!("{items} work-items are no power of two strips of {STRIP}"))
+            Program::HeldRows { items, uses_ptx: true, .. } if !items.is_multiple_of(SUB_GROUP) || !items.is_power_of_two() => {
+                Err(format!("{items} work-items are no power of two sub-groups of {SUB_GROUP}"))
             }
             // local memory holds two sets of candidates, and four rows
             Program::HeldRows { dtype, items, .. } => {

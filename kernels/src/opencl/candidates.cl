@@ -1,37 +1,37 @@
 // the barrier of PTX orders accesses to all memories
 #define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE)
 
-// Returns the largest, or the smallest, x of the 32 work-items of a strip (PTX ISA, section redux).
-static uint strip_max(uint x) {
+// Returns the largest, or the smallest, x of the 32 work-items of a sub-group (PTX ISA, section redux).
+static uint max_of_sub_group(uint x) {
     uint most;
     asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(x));
     return most;
 }
 
-static uint strip_min(uint x) {
+static uint min_of_sub_group(uint x) {
     uint least;
     asm volatile("redux.sync.min.u32 %0, %1, 0xffffffff;" : "=r"(least) : "r"(x));
     return least;
 }
 
-// Returns the best candidate of a strip.
-static Candidate best_of_strip(Candidate c) {
+// Returns the best candidate of a sub-group.
+static Candidate best_of_sub_group(Candidate c) {
 #if WORDS == 2
-    const uint high = strip_max((uint)(c.bits >> 32)), low = strip_max((uint)(c.bits >> 32) == high ? (uint)c.bits : 0);
+    const uint high = max_of_sub_group((uint)(c.bits >> 32)), low = max_of_sub_group((uint)(c.bits >> 32) == high ? (uint)c.bits : 0);
     const Bits most = (ulong)high << 32 | low;
 #else
-    const Bits most = strip_max(c.bits);
+    const Bits most = max_of_sub_group(c.bits);
 #endif
-    const Candidate best = {most, strip_min(c.bits == most ? c.origin : NOWHERE)};
+    const Candidate best = {most, min_of_sub_group(c.bits == most ? c.origin : NOWHERE)};
     return best;
 }
 
 // Returns the best candidate of a work-group.
 #define CANDIDATES (ITEMS / 32)
 static Candidate best_of_group(Candidate c, __local Candidate *candidates) {
-    c = best_of_strip(c);
+    c = best_of_sub_group(c);
     if (get_local_id(0) % 32 == 0) candidates[get_local_id(0) / 32] = c;
     barrier(CLK_LOCAL_MEM_FENCE);
-    return best_of_strip(candidates[get_local_id(0) % CANDIDATES]);
+    return best_of_sub_group(candidates[get_local_id(0) % CANDIDATES]);
 }
 

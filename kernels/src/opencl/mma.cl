@@ -32,7 +32,7 @@ static void copy_part(Address to, __global const real *from, int bytes) {
 // Waits until at most `groups` groups of copies are not complete.
 #define WAIT_FOR_COPIES(groups) asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory")
 
-// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a strip holds
+// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
 #define FRAGMENTS

@@ -19,22 +19,22 @@ static void copy(Address to, __global const real *from) {
 #define END_OF_COPY
 #define WAIT_FOR_COPIES(groups)
 
-// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a strip holds
+// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
-// The work-items of a strip exchange p and q through local memory.
+// The work-items of a sub-group exchange p and q through local memory.
 #define FRAGMENTS __local real fragments[ITEMS][6];
 #define MULTIPLY(sum, p, q) multiply(sum, p, q, fragments + get_local_id(0) / 32 * 32)
-static void multiply(real sum[4], const real p[4], const real q[2], __local real (*strip)[6]) {
+static void multiply(real sum[4], const real p[4], const real q[2], __local real (*exchanged)[6]) {
     const int lane = get_local_id(0) % 32, g = lane / 4, t = lane % 4;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int e = 0; e < 4; ++e) strip[lane][e] = p[e];
-    for (int s = 0; s < 2; ++s) strip[lane][4 + s] = q[s];
+    for (int e = 0; e < 4; ++e) exchanged[lane][e] = p[e];
+    for (int s = 0; s < 2; ++s) exchanged[lane][4 + s] = q[s];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int e = 0; e < 4; ++e)
         for (int term = 0; term < 8; ++term) {
             const int h = e / 2, s = e % 2;
-            sum[e] = fma(strip[4 * g + term % 4][h + term / 4 * 2], strip[4 * (2 * t + s) + term % 4][4 + term / 4], sum[e]);
+            sum[e] = fma(exchanged[4 * g + term % 4][h + term / 4 * 2], exchanged[4 * (2 * t + s) + term % 4][4 + term / 4], sum[e]);
         }
 }
 

@@ -53,7 +53,7 @@ static void copy_part(Address to, __global const real *from, int bytes) {
 // Waits until at most `groups` groups of copies are not complete.
 #define WAIT_FOR_COPIES(groups) asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory")
 
-// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a strip holds
+// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
 #define FRAGMENTS
@@ -72,19 +72,19 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 }
 
 // C <- alpha·op(A)·op(B) + beta·C by the matrix units of a multiprocessor. A work-group computes a tile of MWG x NWG elements, and
-// each strip of 32 work-items MW x NW elements of it. The functions of mma.cl are its instructions.
+// each sub-group of 32 work-items MW x NW elements of it. The functions of mma.cl are its instructions.
 //
 // The factor whose lines are stored in the order that the instruction needs is called P, the other one Q:
 //     P = op(A), Q = op(B), lines of P are rows of C,    or, if both factors are transposed,
 //     P = op(B), Q = op(A), lines of P are columns of C.
-// One instruction multiplies 16 lines of P by 8 lines of Q, with 8 terms. Work-item 4g + t of a strip holds
+// One instruction multiplies 16 lines of P by 8 lines of Q, with 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
 // The instruction numbers lines and terms in another order. The order above gives each work-item neighbours in memory. If the terms of
 // both factors are contiguous, no order does that for P, and work-items hold terms t + 4s instead of terms 2t + s.
 //
 // The factors pass through local memory in slices of KWG terms. Local memory holds STAGES slices: one is used, the others are being
-// copied. A chunk is a pair of elements that lie side by side. The places in a slice let a strip read from all banks of local memory:
+// copied. A chunk is a pair of elements that lie side by side. The places in a slice let a sub-group read from all banks of local memory:
 //     lines contiguous in memory:    chunk c of the lines in term p is at place c ^ (p & 6),
 //     terms contiguous in memory:    chunk c of the terms of line l is at place c ^ 4·(l % 2),    or, if the terms of both factors are
 //     contiguous, at place c of a longer row (P_LINE, Q_LINE).
@@ -97,20 +97,20 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #if SWAPPED
 #define P_WG NWG
 #define Q_WG MWG
-#define P_STRIP NW
-#define Q_STRIP MW
+#define P_SUB_GROUP NW
+#define Q_SUB_GROUP MW
 #else
 #define P_WG MWG
 #define Q_WG NWG
-#define P_STRIP MW
-#define Q_STRIP NW
+#define P_SUB_GROUP MW
+#define Q_SUB_GROUP NW
 #endif
-#define STRIPS_M (MWG / MW)
-#define ITEMS (STRIPS_M * (NWG / NW) * 32)
+#define SUB_GROUPS_M (MWG / MW)
+#define ITEMS (SUB_GROUPS_M * (NWG / NW) * 32)
 // number of steps of 8 terms in a slice, and of fragments of 16 lines of P and of 8 lines of Q
 #define STEPS (KWG / 8)
-#define P_PARTS (P_STRIP / 16)
-#define Q_PARTS (Q_STRIP / 8)
+#define P_PARTS (P_SUB_GROUP / 16)
+#define Q_PARTS (Q_SUB_GROUP / 8)
 // distance of lines whose terms are contiguous, in elements
 #if P_BY_TERMS
 #define P_LINE (KWG + 2)
@@ -214,7 +214,7 @@ static void start_by_lines(Copy *c, uint stage, uint wg, int is_last) {
     }
 }
 
-// Reads the strip's lines of P, from line `first` of the slice on, in the terms of step u.
+// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
 static void read_p(double p[P_PARTS][4], __local const double *slice, int u, uint first, uint g, uint t) {
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
@@ -231,7 +231,7 @@ static void read_p(double p[P_PARTS][4], __local const double *slice, int u, uin
         }
 }
 
-// Reads the strip's lines of Q, from line `first` of the slice on, in the terms of step u.
+// Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step u.
 static void read_q(double q[Q_PARTS][2], __local const double *slice, int u, uint first, uint g, uint t) {
     #pragma unroll
     for (int i = 0; i < Q_PARTS; ++i) {
@@ -255,7 +255,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
     __local double slices[STAGES * SLICE] __attribute__((aligned(128)));
     FRAGMENTS
     const Address local_at = local_address(slices);
-    const uint item = get_local_id(0), lane = item % 32, strip = item / 32, g = lane / 4, t = lane % 4;
+    const uint item = get_local_id(0), lane = item % 32, sub_group = item / 32, g = lane / 4, t = lane % 4;
 #if SPLIT > 1
     const uint part = get_group_id(1) % SPLIT, group_n = get_group_id(1) / SPLIT;
     // the first parts have one slice more than the others if the number of slices is no multiple of SPLIT
@@ -288,9 +288,9 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
     Copy copy_q = by_terms(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at, Q_LINE);
 #endif
 #endif
-    // first row and first column of the strip in the tile
-    const uint i_strip = strip % STRIPS_M * MW, j_strip = strip / STRIPS_M * NW;
-    const uint p_first = SWAPPED ? j_strip : i_strip, q_first = SWAPPED ? i_strip : j_strip;
+    // first row and first column of the sub-group in the tile
+    const uint i_of_sub_group = sub_group % SUB_GROUPS_M * MW, j_of_sub_group = sub_group / SUB_GROUPS_M * NW;
+    const uint p_first = SWAPPED ? j_of_sub_group : i_of_sub_group, q_first = SWAPPED ? i_of_sub_group : j_of_sub_group;
 
     double sum[P_PARTS][Q_PARTS][4];
     #pragma unroll
@@ -320,7 +320,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         #pragma unroll
         for (int u = 0; u < STEPS; ++u) {
             if (u == STEPS - 1) {
-                // the strip has read this slice, and goes on to the next one
+                // the sub-group has read this slice, and goes on to the next one
                 stage = stage == STAGES - 1 ? 0 : stage + 1;
                 WAIT_FOR_COPIES(STAGES - 2);
                 barrier(CLK_LOCAL_MEM_FENCE);
@@ -346,8 +346,8 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
     }
 
     // each element of `sum` belongs to a pair of rows of C
-    const ulong i_first = tile_i * (ulong)MWG + i_strip + 2 * (SWAPPED ? t : g);
-    const ulong j_first = tile_j * (ulong)NWG + j_strip + 2 * (SWAPPED ? g : t);
+    const ulong i_first = tile_i * (ulong)MWG + i_of_sub_group + 2 * (SWAPPED ? t : g);
+    const ulong j_first = tile_j * (ulong)NWG + j_of_sub_group + 2 * (SWAPPED ? g : t);
     #pragma unroll
     for (int y = 0; y < P_PARTS; ++y)
         #pragma unroll

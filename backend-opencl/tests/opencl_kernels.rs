@@ -143,6 +143,9 @@ fn products_by_matrix_units(cases: &[([Op; 2], [usize; 3], MmaParams)]) {
 fn with_the_order_of_matrix_units() {
     let (n, t, small) = (Op::NoTrans, Op::Trans, SMALL_MMA);
     products_by_matrix_units(&[
+        // first, because oclgrind counts scratch memory as unwritten that takes the place of freed matrices
+        ([n, n], [37, 29, 53], MmaParams { split: 4, ..small }),
+        ([t, t], [64, 32, 128], MmaParams { split: 2, ..small }),
         ([n, n], [64, 96, 48], MmaParams { guarded: false, ..small }),
         ([n, n], [64, 32, 32], small),
         ([t, n], [64, 32, 32], small),
@@ -152,8 +155,6 @@ fn with_the_order_of_matrix_units() {
         ([t, n], [38, 30, 54], small),
         ([n, t], [1, 1, 1], small),
         ([t, t], [70, 31, 19], MmaParams { stages: 3, ..small }),
-        ([n, n], [37, 29, 53], MmaParams { split: 4, ..small }),
-        ([t, t], [64, 32, 128], MmaParams { split: 2, ..small }),
     ]);
 }
 

@@ -33,6 +33,8 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
     real r[ORDER];
     UNROLLED
     for (uint j = 0; j < ORDER; ++j) r[j] = is_there && j < cols ? a[row + j * a_ld] : 0;
+    // every row is loaded before a work-item stores its row to the place of another one
+    barrier(CLK_GLOBAL_MEM_FENCE);
     uint at = row;
     int zero_pivot = 0;
     for (uint c = 0; c < order; ++c) {

@@ -10,8 +10,7 @@
 //! Lapidary with cuBLAS and cuSOLVER if these libraries are found.
 //!
 //! **Groups `opencl` and `wgpu`** compare Lapidary on one GPU with cuBLAS and cuSOLVER. Group `opencl` also compares
-//! Lapidary with `CLBlast`. The matrices
-//! lie in device memory. Group `opencl` uses the first GPU of the OpenCL devices, or the first device if none is a GPU. cuBLAS and
+//! Lapidary with `CLBlast`. The matrices lie in device memory. Group `opencl` uses the first GPU of the OpenCL devices, or the first device if none is a GPU. cuBLAS and
 //! cuSOLVER use the first CUDA device. A library that is not found is named in one line and left out
 //! (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`, `LAPIDARY_PEER_CUSOLVER`, `LAPIDARY_PEER_CLBLAST`, else the usual file names).
 //!

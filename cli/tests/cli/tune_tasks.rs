@@ -37,7 +37,7 @@ fn every_task_finds_a_kernel_that_later_calls_use() {
 #[test]
 fn thresholds_in_use_stay() {
     let Some(s) = sandbox() else { return };
-    let args = ["tune", "getrf", "--device", "opencl:0", "--dtype", "f64", "--n", "40", "--budget", "1", "--kernel"];
+    let args = ["tune", "getrf", "--device", "opencl:0", "--dtype", "f64", "--n", "40", "--budget", "20", "--kernel"];
     let run = s.run(&[&args[..], &["lu_panel", "--values", "columns=16"]].concat());
     outcome(&run, 0);
     assert!(run.stdout.contains("is the fastest: lu_panel columns=16"), "{}", run.stdout);

@@ -108,17 +108,17 @@ impl<'a> Session<'a> {
         progress.advance(before + plan.budget * goals.len() as f64, &format!("{words}: the fastest candidates are compared"));
         let ranked = plan.compare(goal, &self.device, candidates, &mut self.meter)?;
         let incumbent = ranked.iter().find(|candidate| Some(candidate.kernel) == used);
+        if let Some(Candidate { kernel: Kernel::Threshold(threshold, value), seconds }) = ranked.first()
+            && self.tuning.threshold(*threshold, goal.call.dtype()) == *value
+        {
+            progress.println(&format!("{words}: {}, the value in use is the fastest: {}", shown.speed(*seconds), ranked[0].kernel));
+            return Ok(());
+        }
         if let (None, Some(best)) = (used, ranked.first())
             && let Some(seconds) = self.seconds_in_use(goal)?
             && seconds < best.seconds * LEAST_GAIN
         {
             progress.println(&format!("{words}: {}, the kernels in use are the fastest", shown.speed(seconds)));
-            return Ok(());
-        }
-        if let Some(Candidate { kernel: Kernel::Threshold(threshold, value), seconds }) = ranked.first()
-            && self.tuning.threshold(*threshold, goal.call.dtype()) == *value
-        {
-            progress.println(&format!("{words}: {}, the value in use is the fastest: {}", shown.speed(*seconds), ranked[0].kernel));
             return Ok(());
         }
         for best in &ranked {

@@ -28,10 +28,11 @@ pub fn source(program: &Program) -> Source {
     }
     let body = body(program);
     let _ = match body {
-        Body::OpenCl(_) | Body::Mma(..) => writeln!(text, "#define real {real}\n#define MIN_POSITIVE {least}"),
+        Body::OpenCl(_) | Body::Mma(..) => writeln!(text, "#define real {real}"),
         // a type, since `real(x)` is a macro of the shared texts
         Body::Shared { .. } => writeln!(text, "typedef {real} real;"),
     };
+    let _ = writeln!(text, "#define MIN_POSITIVE {least}");
     if let (Body::Shared { .. }, Some(elements)) = (&body, program.vector()) {
         let length = if elements == 1 { String::new() } else { elements.to_string() };
         let _ = writeln!(text, "typedef {real}{length} vec;");
@@ -80,7 +81,7 @@ fn body(program: &Program) -> Body {
         Program::Elements { .. } => include_str!("opencl/elements.cl"),
         Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),
-        Program::Solve { .. } => include_str!("opencl/solve.cl"),
+        Program::Solve { .. } => return Body::Shared { kernel: "solve", template: shared::SOLVE },
         Program::HeldRows { uses_ptx: true, .. } => concat!(
             include_str!("opencl/held_rows_head.cl"),
             include_str!("opencl/candidates.cl"),

@@ -8,3 +8,5 @@ pub const GEMM_BLOCK: &str = include_str!("shared/gemm_block.wgsl");
 pub const SUM_PARTS: &str = include_str!("shared/sum_parts.wgsl");
 /// The copy of lines into whole vectors.
 pub const PAD: &str = include_str!("shared/pad.wgsl");
+/// The triangular solve in which a workgroup solves together.
+pub const SOLVE: &str = include_str!("shared/solve.wgsl");

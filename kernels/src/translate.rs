@@ -11,17 +11,23 @@ use lapidary_core::DType;
 use crate::program::Program;
 use crate::signature::{Takes, signature};
 
-/// Definitions of the names of WGSL that the texts use. Positions and leading dimensions (`size`) have 64 bits, because a matrix may have
-/// more than 2^31 elements.
+/// Definitions of the names of WGSL that the texts use. Positions and leading dimensions (`size`) and signed distances (`stride`) have
+/// 64 bits, because a matrix may have more than 2^31 elements.
 const PRELUDE: &str = "\
 typedef uint u32;
 typedef ulong size;
+typedef long stride;
 #define real(x) ((real)(x))
+#define stride(x) ((stride)(x))
+#define abs fabs
 #undef min
 #define min(x, y) ((x) < (y) ? (x) : (y))
+#undef max
+#define max(x, y) ((x) > (y) ? (x) : (y))
 #undef select
 #define select(no, yes, condition) ((condition) ? (yes) : (no))
 #define workgroupBarrier() barrier(CLK_LOCAL_MEM_FENCE)
+#define storageBarrier() barrier(CLK_GLOBAL_MEM_FENCE)
 ";
 
 /// `fma` for `float`, which OpenCL does not require to be fast.
@@ -96,7 +102,7 @@ fn operand(program: &Program, name: &str, takes: Takes) -> Option<String> {
 fn value_type(takes: Takes) -> Option<&'static str> {
     match takes {
         Takes::Size => Some("size"),
-        Takes::Stride => Some("long"),
+        Takes::Stride => Some("stride"),
         Takes::Real => Some("real"),
         Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut | Takes::StripCounters => None,
     }

@@ -71,7 +71,7 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
     let mut text = format!("alias real = {real};\nconst MIN_POSITIVE: real = {least};\n");
     if let Some(elements) = program.vector() {
         let vec = if elements == 1 { "real".to_owned() } else { format!("vec{elements}<real>") };
-        let _ = writeln!(text, "alias vec = {vec};\nalias size = u32;");
+        let _ = writeln!(text, "alias vec = {vec};\nalias size = u32;\nalias stride = i32;");
     }
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "const {} = {value}u;", key.to_uppercase());
@@ -108,7 +108,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
         Program::Elements { .. } => [include_str!("wgsl/elements.wgsl"), ""],
         Program::Exchange { .. } => [include_str!("wgsl/exchange.wgsl"), ""],
         Program::Triangle { .. } => [include_str!("wgsl/triangle.wgsl"), ""],
-        Program::Solve { .. } => [include_str!("wgsl/solve.wgsl"), ""],
+        Program::Solve { .. } => [crate::shared::SOLVE, ""],
         Program::Panel { .. } => [include_str!("wgsl/panel.wgsl"), ""],
         Program::Strips { .. } => [include_str!("wgsl/strips.wgsl"), ""],
         Program::Columns { .. } => [include_str!("wgsl/columns.wgsl"), ""],

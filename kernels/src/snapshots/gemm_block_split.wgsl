@@ -2,6 +2,7 @@ alias real = f32;
 const MIN_POSITIVE: real = 1.17549435e-38f;
 alias vec = vec2<real>;
 alias size = u32;
+alias stride = i32;
 const MWG = 32u;
 const NWG = 16u;
 const KWG = 2u;

@@ -1,5 +1,6 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double real;
+#define MIN_POSITIVE 2.2250738585072014e-308
 typedef double4 vec;
 #define MWG 32
 #define NWG 16
@@ -24,12 +25,18 @@ typedef double4 vec;
 #define K 53
 typedef uint u32;
 typedef ulong size;
+typedef long stride;
 #define real(x) ((real)(x))
+#define stride(x) ((stride)(x))
+#define abs fabs
 #undef min
 #define min(x, y) ((x) < (y) ? (x) : (y))
+#undef max
+#define max(x, y) ((x) > (y) ? (x) : (y))
 #undef select
 #define select(no, yes, condition) ((condition) ? (yes) : (no))
 #define workgroupBarrier() barrier(CLK_LOCAL_MEM_FENCE)
+#define storageBarrier() barrier(CLK_GLOBAL_MEM_FENCE)
 struct Args { size m; size n; size k; real alpha; size a_at; size a_ld; size b_at; size b_ld; real beta; size c_at; size c_ld; };
 
 void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, vec sum);

@@ -1,4 +1,5 @@
 typedef float real;
+#define MIN_POSITIVE 1.17549435e-38f
 typedef float2 vec;
 #define MWG 32
 #define NWG 16
@@ -20,12 +21,18 @@ typedef float2 vec;
 #define TRANS_B 0
 typedef uint u32;
 typedef ulong size;
+typedef long stride;
 #define real(x) ((real)(x))
+#define stride(x) ((stride)(x))
+#define abs fabs
 #undef min
 #define min(x, y) ((x) < (y) ? (x) : (y))
+#undef max
+#define max(x, y) ((x) > (y) ? (x) : (y))
 #undef select
 #define select(no, yes, condition) ((condition) ? (yes) : (no))
 #define workgroupBarrier() barrier(CLK_LOCAL_MEM_FENCE)
+#define storageBarrier() barrier(CLK_GLOBAL_MEM_FENCE)
 #ifndef FP_FAST_FMAF
 #define fma(x, y, z) ((x) * (y) + (z))
 #endif

@@ -1,5 +1,6 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double real;
+#define MIN_POSITIVE 2.2250738585072014e-308
 typedef double2 vec;
 #define as_vec as_double2
 #define MWG 32
@@ -16,12 +17,18 @@ typedef double2 vec;
 #define V 2
 typedef uint u32;
 typedef ulong size;
+typedef long stride;
 #define real(x) ((real)(x))
+#define stride(x) ((stride)(x))
+#define abs fabs
 #undef min
 #define min(x, y) ((x) < (y) ? (x) : (y))
+#undef max
+#define max(x, y) ((x) > (y) ? (x) : (y))
 #undef select
 #define select(no, yes, condition) ((condition) ? (yes) : (no))
 #define workgroupBarrier() barrier(CLK_LOCAL_MEM_FENCE)
+#define storageBarrier() barrier(CLK_GLOBAL_MEM_FENCE)
 struct Args { size m; size n; size k; real alpha; size a_at; size a_ld; size b_at; size b_ld; real beta; size c_at; size c_ld; };
 
 void store(__read_only image1d_buffer_t a, __read_only image1d_buffer_t b, __global real *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum);

@@ -2,6 +2,7 @@ alias real = f32;
 const MIN_POSITIVE: real = 1.17549435e-38f;
 alias vec = vec4<real>;
 alias size = u32;
+alias stride = i32;
 const ITEMS = 256u;
 const SIDE = 32u;
 const V = 4u;

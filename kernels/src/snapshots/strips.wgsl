@@ -2,6 +2,7 @@ alias real = f64;
 const MIN_POSITIVE: real = 2.2250738585072014e-308lf;
 alias vec = vec2<real>;
 alias size = u32;
+alias stride = i32;
 const ITEMS = 64u;
 const ROWS = 4u;
 const WIDTH = 2u;

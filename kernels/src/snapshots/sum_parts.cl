@@ -1,15 +1,22 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double real;
+#define MIN_POSITIVE 2.2250738585072014e-308
 typedef double vec;
 #define ITEMS 64
 typedef uint u32;
 typedef ulong size;
+typedef long stride;
 #define real(x) ((real)(x))
+#define stride(x) ((stride)(x))
+#define abs fabs
 #undef min
 #define min(x, y) ((x) < (y) ? (x) : (y))
+#undef max
+#define max(x, y) ((x) > (y) ? (x) : (y))
 #undef select
 #define select(no, yes, condition) ((condition) ? (yes) : (no))
 #define workgroupBarrier() barrier(CLK_LOCAL_MEM_FENCE)
+#define storageBarrier() barrier(CLK_GLOBAL_MEM_FENCE)
 struct Args { size m; size n; size count; real alpha; real beta; size c_at; size c_ld; };
 
 // C <- alpha·(part 0 + part 1 + ... + part (count - 1)) + beta·C. An invocation computes one element of C.

@@ -35,6 +35,7 @@ fn every_instruction() {
 fn with_local_memory() {
     for device in devices([|device| device.with_tiles().unwrap()]) {
         Instructions(&device).products::<f64>();
+        Instructions(&device).triangles::<f64>();
         Instructions(&device).panels::<f64>();
         Instructions(&device).panels::<f32>();
         Instructions(&device).batches::<f64>();

@@ -51,11 +51,13 @@ fn with_workgroup_memory() {
     for (f64, device) in devices(|device| device.with_tiles().unwrap()) {
         Instructions(&device).products::<f32>();
         Instructions(&device).wide_products::<f32>();
+        Instructions(&device).triangles::<f32>();
         Instructions(&device).panels::<f32>();
         Instructions(&device).batches::<f32>();
         if f64 {
             Instructions(&device).products::<f64>();
             Instructions(&device).wide_products::<f64>();
+            Instructions(&device).triangles::<f64>();
             Instructions(&device).panels::<f64>();
             Instructions(&device).batches::<f64>();
         }

@@ -1,7 +1,7 @@
 //! Tests of every instruction on one device and one thread. The sizes are small enough for an interpreter of kernels such as
 //! oclgrind. Backends call these functions in their own tests too.
 
-use lapidary_core::{Device, Diag, Instruction, Op, Scalar, Side, Uplo, Value};
+use lapidary_core::{DType, Device, Diag, Instruction, Op, Scalar, Side, Uplo, Value};
 
 use super::launches::{FIRST_ROW, GAP, Launches, OFFSET, Placed};
 use crate::bounds::{self, real};
@@ -24,7 +24,7 @@ impl Instructions<'_> {
         // the reads of the later test.
         self.expect_pass(new_memory::<T>);
         self.expect_pass(moves::<T>);
-        self.expect_pass(triangles::<T>);
+        self.triangles::<T>();
         self.panels::<T>();
         self.batches::<T>();
     }
@@ -66,6 +66,11 @@ impl Instructions<'_> {
     pub fn batches<T: Scalar>(&self) {
         self.expect_pass(super::batches::products::<T>);
         self.expect_pass(super::batches::systems::<T>);
+    }
+
+    /// Tests `trsm` and `trtri`.
+    pub fn triangles<T: Scalar>(&self) {
+        self.expect_pass(triangles::<T>);
     }
 
     /// Tests `getrf` and `laswp`.
@@ -199,6 +204,48 @@ pub fn triangles<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure
         let unit = Dense::from_fn(n, n, |i, j| if i == j { 1.0 } else { 0.0 });
         let ratio = ratio(linear::<T>(&t, &inverse, 1.0, &unit).rounded().norm_one(), t.norm_one() * inverse.norm_one());
         on.seen(format!("{uplo}{diag}"), n).within("program: trtri", bounds::trsm_inverted::<T>(n), ratio)?;
+    }
+    unusual_pivots::<T>(&mut on)
+}
+
+/// Tests solves with one pivot whose reciprocal is infinite or subnormal. The other pivots are one, and all other coefficients are zero.
+fn unusual_pivots<T: Scalar>(on: &mut Launches<'_>) -> Result<(), Failure> {
+    let n = on.extent();
+    let at = on.rng.below(n);
+    let (one, side, op, diag) = (Value::new(T::DTYPE, 1.0), Side::Left, Op::NoTrans, Diag::NonUnit);
+    // devices may flush subnormal numbers to zero in single precision
+    let subnormal = if T::DTYPE == DType::F64 { T::MIN_POSITIVE / 4.0 } else { -0.0 };
+    for (pivot, uplo) in
+        [0.0, -0.0, subnormal, 2.0 / T::MIN_POSITIVE].into_iter().flat_map(|pivot| [(pivot, Uplo::Lower), (pivot, Uplo::Upper)])
+    {
+        let right_side = if pivot.abs() > 0.0 { pivot } else { 1.0 };
+        let a = Dense::from_fn(n, n, |i, j| {
+            if i != j {
+                0.0
+            } else if i == at {
+                pivot
+            } else {
+                1.0
+            }
+        });
+        let b = Dense::from_fn(n, 1, |i, _| if i == at { right_side } else { 1.0 });
+        let x = on.run::<T, 2>([&a, &b], |[a, b]| Instruction::Trsm { side, uplo, op, diag, alpha: one, a, b })?;
+        let quotient = right_side / pivot;
+        let is_later = |i: usize| if uplo == Uplo::Lower { i > at } else { i < at };
+        let plain = Dense::from_fn(n, 1, |i, _| {
+            if i == at {
+                quotient
+            } else if is_later(i) {
+                1.0 - 0.0 * quotient
+            } else {
+                1.0
+            }
+        });
+        let as_division = |(&x, &plain): (&f64, &f64)| x.total_cmp(&plain).is_eq() || x.is_nan() && plain.is_nan();
+        if !x.column(0).iter().zip(plain.column(0)).all(as_division) {
+            let what = format!("pivot {pivot:e} of row {at} gives {:e}, expected {quotient:e}", x.at(at, 0));
+            return Err(Failure::new("program: trsm pivots", what));
+        }
     }
     Ok(())
 }

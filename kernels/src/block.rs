@@ -275,9 +275,9 @@ pub(crate) mod tests {
                 let Permutation { every, step, .. } = BlockParams { kwg, ..PARAMS }.permutation(line, bytes);
                 let place = |move_number: usize| {
                     let (j, p) = (move_number / kwg, move_number % kwg);
-                    let turned = j ^ (p / every * step % line);
-                    assert!(turned < line, "the element stays in its line");
-                    p * line + turned
+                    let swizzled = j ^ (p / every * step % line);
+                    assert!(swizzled < line, "the element stays in its line");
+                    p * line + swizzled
                 };
                 let mut places: Vec<usize> = (0..line * kwg).map(place).collect();
                 for together in places.chunks(BANK_BYTES / bytes) {

@@ -36,7 +36,7 @@ pub(crate) fn render<'a>(
     environment.add_function("halves", |x: usize| (0..x.ilog2()).rev().map(|power| 1 << power).collect::<Vec<usize>>());
     // returns the number that permutes line p of a slice, whose `line` elements have `width` parts of the element type
     let (block, size) = (program.block(), program.dtype().size());
-    environment.add_function("turn_of", move |p: &str, line: usize, width: usize| {
+    environment.add_function("swizzle_of", move |p: &str, line: usize, width: usize| {
         block.map_or(String::new(), |params| params.permutation(line, width * size).of_line(p))
     });
     let reads_images = program.reads_images();

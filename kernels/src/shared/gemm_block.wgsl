@@ -8,8 +8,8 @@
 {%- set SLICES = LOCAL_A or LOCAL_B %}
 {%- set BLOCKED = MEMORY in [3, 4] %}
 {%- set STAGED = MEMORY == 4 %}
-{%- set TURNS_A = SWIZZLE and LOCAL_A and TRANS_A %}
-{%- set TURNS_B = SWIZZLE and LOCAL_B and not TRANS_B %}
+{%- set SWIZZLES_A = SWIZZLE and LOCAL_A and TRANS_A %}
+{%- set SWIZZLES_B = SWIZZLE and LOCAL_B and not TRANS_B %}
 {%- set TILE_V = MWG // VW %}
 {%- set LINE_A = TILE_V + PAD %}
 {%- set LINE_B = NWG + PAD %}
@@ -25,9 +25,9 @@
 {%- set begin = "begin" if SPLIT > 1 else "0u" %}
 {%- set end = "end" if SPLIT > 1 else k %}
 {%- macro plus(x) %}{% if x %} + {{ x }}u{% endif %}{% endmacro %}
-{%- macro turn_a(p) %}{{ turn_of(p, TILE_V, VW) }}{% endmacro %}
-{%- macro turn_b(p) %}{{ turn_of(p, NWG, 1) }}{% endmacro %}
-{%- macro turn(text) %}{{ text | replace("u", "") | replace(" * ", "·") | replace(" / ", "/") | replace(" % ", " mod ") }}{% endmacro %}
+{%- macro swizzle_a(p) %}{{ swizzle_of(p, TILE_V, VW) }}{% endmacro %}
+{%- macro swizzle_b(p) %}{{ swizzle_of(p, NWG, 1) }}{% endmacro %}
+{%- macro formula(text) %}{{ text | replace("u", "") | replace(" * ", "·") | replace(" / ", "/") | replace(" % ", " mod ") }}{% endmacro %}
 {%- macro times(x) %}{% if x > 1 %} * {{ x }}u{% endif %}{% endmacro %}
 //
 // Invocation (ti, tj) of the tile at (i0, j0) computes rows row_x, row_x + 1, ... in column col_y for each x < {{ VECTORS }} and y < {{ NR }}:
@@ -35,10 +35,10 @@
 // A vector or a column beyond the edge thus repeats elements inside the matrices. The kernel does not store its results.
 //     op(A)(i, p) = a[a_at + {{ "p + i·a_ld" if TRANS_A else "i + p·a_ld" }}],  op(B)(p, j) = b[b_at + {{ "j + p·b_ld" if TRANS_B else "p + j·b_ld" }}]
 {%- if LOCAL_A %}
-//     slice_a[p·{{ LINE_A }} + {% if TURNS_A %}(v ^ {{ turn(turn_a("p")) }}){% else %}v{% endif %}] = vector v of the tile's rows of op(A) in term p of a slice, v < {{ TILE_V }}
+//     slice_a[p·{{ LINE_A }} + {% if SWIZZLES_A %}(v ^ {{ formula(swizzle_a("p")) }}){% else %}v{% endif %}] = vector v of the tile's rows of op(A) in term p of a slice, v < {{ TILE_V }}
 {%- endif %}
 {%- if LOCAL_B %}
-//     slice_b[p·{{ LINE_B }} + {% if TURNS_B %}(j ^ {{ turn(turn_b("p")) }}){% else %}j{% endif %}] = op(B)(p, j0 + j) in term p of a slice, j < {{ NWG }}
+//     slice_b[p·{{ LINE_B }} + {% if SWIZZLES_B %}(j ^ {{ formula(swizzle_b("p")) }}){% else %}j{% endif %}] = op(B)(p, j0 + j) in term p of a slice, j < {{ NWG }}
 {%- endif %}
 //
 // {{ [
@@ -53,8 +53,8 @@
 {%- if SLICES and STAGES == 2 %}
 // Workgroup memory holds two slices of an operand: some invocations fill one slice while others still use the other slice.
 {%- endif %}
-{%- if TURNS_A or TURNS_B %}
-// Invocations store neighbouring {{ "terms of A" if not TURNS_B else "terms of B" if not TURNS_A else "terms of A and of B" }} to different lines of a slice.
+{%- if SWIZZLES_A or SWIZZLES_B %}
+// Invocations store neighbouring {{ "terms of A" if not SWIZZLES_B else "terms of B" if not SWIZZLES_A else "terms of A and of B" }} to different lines of a slice.
 // The operator ^ (exclusive or) permutes each line so that no two of these stores use the same bank of memory at once.
 {%- endif %}
 {%- if SPLIT > 1 %}
@@ -126,27 +126,27 @@
         {%- set p = "(p" ~ plus(r) ~ ")" if r else "p" %}
         {%- set term = "(p0 + p" ~ plus(r) ~ ")" if SLICES else p %}
         {%- if LOCAL_A %}
-        let at_a_{{ r }}: u32 = {{ USED_A }}{% if not TURNS_A %}ti + {% endif %}{{ p }} * {{ LINE_A }}u;
-        {{- "\n        let turned_a_" ~ r ~ ": u32 = ti ^ (" ~ turn_a(p) ~ ");" if TURNS_A }}
+        let at_a_{{ r }}: u32 = {{ USED_A }}{% if not SWIZZLES_A %}ti + {% endif %}{{ p }} * {{ LINE_A }}u;
+        {{- "\n        let swizzled_a_" ~ r ~ ": u32 = ti ^ (" ~ swizzle_a(p) ~ ");" if SWIZZLES_A }}
         {%- else %}
         let at_a_{{ r }}: size = {{ term_a(term) }};
         {%- endif %}
         {%- if LOCAL_B %}
-        let at_b_{{ r }}: u32 = {{ USED_B }}{% if not TURNS_B %}tj + {% endif %}{{ p }} * {{ LINE_B }}u;
-        {{- "\n        let turned_b_" ~ r ~ ": u32 = tj ^ (" ~ turn_b(p) ~ ");" if TURNS_B }}
+        let at_b_{{ r }}: u32 = {{ USED_B }}{% if not SWIZZLES_B %}tj + {% endif %}{{ p }} * {{ LINE_B }}u;
+        {{- "\n        let swizzled_b_" ~ r ~ ": u32 = tj ^ (" ~ swizzle_b(p) ~ ");" if SWIZZLES_B }}
         {%- else %}
         let at_b_{{ r }}: size = {{ term_b(term) }};
         {%- endif %}
 {%- endmacro %}
 {#- The extents are powers of two, and ti and tj have no bit in common with a multiple of the extent of a workgroup #}
-{%- macro turned(operand, r, x) %} + {% if x %}(turned_{{ operand }}_{{ r }} ^ {{ x }}u){% else %}turned_{{ operand }}_{{ r }}{% endif %}{% endmacro %}
+{%- macro swizzled(operand, r, x) %} + {% if x %}(swizzled_{{ operand }}_{{ r }} ^ {{ x }}u){% else %}swizzled_{{ operand }}_{{ r }}{% endif %}{% endmacro %}
 {%- macro read_a(r, x) %}
-        {%- set place = turned("a", r, x * WGM) if TURNS_A else plus(x * WGM) %}
+        {%- set place = swizzled("a", r, x * WGM) if SWIZZLES_A else plus(x * WGM) %}
         {%- set from_slice = "slice_a[at_a_" ~ r ~ place ~ "]" %}
         let a_{{ r }}_{{ x }}: vec = {{ from_slice if LOCAL_A else vector_a("from_a_" ~ x ~ " + at_a_" ~ r) }};
 {%- endmacro %}
 {%- macro read_b(r, y) %}
-        {%- set place = turned("b", r, y * WGN) if TURNS_B else plus(y * WGN) %}
+        {%- set place = swizzled("b", r, y * WGN) if SWIZZLES_B else plus(y * WGN) %}
         {%- set from_slice = "slice_b[at_b_" ~ r ~ place ~ "]" %}
         let b_{{ r }}_{{ y }}: real = {{ from_slice if LOCAL_B else b ~ "[from_b_" ~ y ~ " + at_b_" ~ r ~ "]" }};
 {%- endmacro %}
@@ -232,7 +232,7 @@ fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
     let p_a_{{ e }}: u32 = {{ s }} {{ "% KWG" if TRANS_A else "/ " ~ TILE_V ~ "u" }};
     let row_{{ e }}: u32 = min(i0 + v_a_{{ e }}{{ times(VW) }}, {{ m }} - {{ VW }}u);
     let from_a_{{ e }}: size = {{ line_a("row_" ~ e) }} + {{ term_a("p_a_" ~ e) }};
-    let to_a_{{ e }}: u32 = p_a_{{ e }} * {{ LINE_A }}u + {% if TURNS_A %}(v_a_{{ e }} ^ ({{ turn_a("p_a_" ~ e) }})){% else %}v_a_{{ e }}{% endif %};
+    let to_a_{{ e }}: u32 = p_a_{{ e }} * {{ LINE_A }}u + {% if SWIZZLES_A %}(v_a_{{ e }} ^ ({{ swizzle_a("p_a_" ~ e) }})){% else %}v_a_{{ e }}{% endif %};
     {%- if STAGED %}
     var next_a_{{ e }}: vec;
     {%- endif %}
@@ -244,7 +244,7 @@ fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
     let p_b_{{ e }}: u32 = {{ s }} {{ "/ NWG" if TRANS_B else "% KWG" }};
     let col_{{ e }}: u32 = min(j0 + j_b_{{ e }}, {{ n }} - 1u);
     let from_b_{{ e }}: size = {{ line_b("col_" ~ e) }} + {{ term_b("p_b_" ~ e) }};
-    let to_b_{{ e }}: u32 = p_b_{{ e }} * {{ LINE_B }}u + {% if TURNS_B %}(j_b_{{ e }} ^ ({{ turn_b("p_b_" ~ e) }})){% else %}j_b_{{ e }}{% endif %};
+    let to_b_{{ e }}: u32 = p_b_{{ e }} * {{ LINE_B }}u + {% if SWIZZLES_B %}(j_b_{{ e }} ^ ({{ swizzle_b("p_b_" ~ e) }})){% else %}j_b_{{ e }}{% endif %};
     {%- if STAGED %}
     var next_b_{{ e }}: real;
     {%- endif %}

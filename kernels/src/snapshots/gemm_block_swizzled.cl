@@ -113,42 +113,42 @@ void gemm_block(const size m, const size n, const size k, const real alpha, __gl
         if (depth == KWG) {
             for (u32 p = 0u; p < KWG; p += KR) {
                 const u32 at_a_0 = used * 128u + p * 16u;
-                const u32 turned_a_0 = ti ^ (p * 2u % 16u);
+                const u32 swizzled_a_0 = ti ^ (p * 2u % 16u);
                 const u32 at_b_0 = used * 128u + p * 16u;
-                const u32 turned_b_0 = tj ^ (p / 2u * 4u % 16u);
+                const u32 swizzled_b_0 = tj ^ (p / 2u * 4u % 16u);
                 const u32 at_a_1 = used * 128u + (p + 1u) * 16u;
-                const u32 turned_a_1 = ti ^ ((p + 1u) * 2u % 16u);
+                const u32 swizzled_a_1 = ti ^ ((p + 1u) * 2u % 16u);
                 const u32 at_b_1 = used * 128u + (p + 1u) * 16u;
-                const u32 turned_b_1 = tj ^ ((p + 1u) / 2u * 4u % 16u);
-                const real b_0_0 = slice_b[at_b_0 + turned_b_0];
-                const real b_0_1 = slice_b[at_b_0 + (turned_b_0 ^ 8u)];
-                const vec a_0_0 = slice_a[at_a_0 + turned_a_0];
+                const u32 swizzled_b_1 = tj ^ ((p + 1u) / 2u * 4u % 16u);
+                const real b_0_0 = slice_b[at_b_0 + swizzled_b_0];
+                const real b_0_1 = slice_b[at_b_0 + (swizzled_b_0 ^ 8u)];
+                const vec a_0_0 = slice_a[at_a_0 + swizzled_a_0];
                 sum_0_0 = fma(a_0_0, (vec)(b_0_0), sum_0_0);
                 sum_0_1 = fma(a_0_0, (vec)(b_0_1), sum_0_1);
-                const vec a_0_1 = slice_a[at_a_0 + (turned_a_0 ^ 8u)];
+                const vec a_0_1 = slice_a[at_a_0 + (swizzled_a_0 ^ 8u)];
                 sum_1_0 = fma(a_0_1, (vec)(b_0_0), sum_1_0);
                 sum_1_1 = fma(a_0_1, (vec)(b_0_1), sum_1_1);
-                const real b_1_0 = slice_b[at_b_1 + turned_b_1];
-                const real b_1_1 = slice_b[at_b_1 + (turned_b_1 ^ 8u)];
-                const vec a_1_0 = slice_a[at_a_1 + turned_a_1];
+                const real b_1_0 = slice_b[at_b_1 + swizzled_b_1];
+                const real b_1_1 = slice_b[at_b_1 + (swizzled_b_1 ^ 8u)];
+                const vec a_1_0 = slice_a[at_a_1 + swizzled_a_1];
                 sum_0_0 = fma(a_1_0, (vec)(b_1_0), sum_0_0);
                 sum_0_1 = fma(a_1_0, (vec)(b_1_1), sum_0_1);
-                const vec a_1_1 = slice_a[at_a_1 + (turned_a_1 ^ 8u)];
+                const vec a_1_1 = slice_a[at_a_1 + (swizzled_a_1 ^ 8u)];
                 sum_1_0 = fma(a_1_1, (vec)(b_1_0), sum_1_0);
                 sum_1_1 = fma(a_1_1, (vec)(b_1_1), sum_1_1);
             }
         } else {
             for (u32 p = 0u; p < depth; p++) {
                 const u32 at_a_0 = used * 128u + p * 16u;
-                const u32 turned_a_0 = ti ^ (p * 2u % 16u);
+                const u32 swizzled_a_0 = ti ^ (p * 2u % 16u);
                 const u32 at_b_0 = used * 128u + p * 16u;
-                const u32 turned_b_0 = tj ^ (p / 2u * 4u % 16u);
-                const real b_0_0 = slice_b[at_b_0 + turned_b_0];
-                const real b_0_1 = slice_b[at_b_0 + (turned_b_0 ^ 8u)];
-                const vec a_0_0 = slice_a[at_a_0 + turned_a_0];
+                const u32 swizzled_b_0 = tj ^ (p / 2u * 4u % 16u);
+                const real b_0_0 = slice_b[at_b_0 + swizzled_b_0];
+                const real b_0_1 = slice_b[at_b_0 + (swizzled_b_0 ^ 8u)];
+                const vec a_0_0 = slice_a[at_a_0 + swizzled_a_0];
                 sum_0_0 = fma(a_0_0, (vec)(b_0_0), sum_0_0);
                 sum_0_1 = fma(a_0_0, (vec)(b_0_1), sum_0_1);
-                const vec a_0_1 = slice_a[at_a_0 + (turned_a_0 ^ 8u)];
+                const vec a_0_1 = slice_a[at_a_0 + (swizzled_a_0 ^ 8u)];
                 sum_1_0 = fma(a_0_1, (vec)(b_0_0), sum_1_0);
                 sum_1_1 = fma(a_0_1, (vec)(b_0_1), sum_1_1);
             }

@@ -112,42 +112,42 @@ fn gemm_block(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         if (depth == KWG) {
             for (var p: u32 = 0u; p < KWG; p += KR) {
                 let at_a_0: u32 = used * 128u + p * 16u;
-                let turned_a_0: u32 = ti ^ (p * 2u % 16u);
+                let swizzled_a_0: u32 = ti ^ (p * 2u % 16u);
                 let at_b_0: u32 = used * 128u + p * 16u;
-                let turned_b_0: u32 = tj ^ (p / 2u * 4u % 16u);
+                let swizzled_b_0: u32 = tj ^ (p / 2u * 4u % 16u);
                 let at_a_1: u32 = used * 128u + (p + 1u) * 16u;
-                let turned_a_1: u32 = ti ^ ((p + 1u) * 2u % 16u);
+                let swizzled_a_1: u32 = ti ^ ((p + 1u) * 2u % 16u);
                 let at_b_1: u32 = used * 128u + (p + 1u) * 16u;
-                let turned_b_1: u32 = tj ^ ((p + 1u) / 2u * 4u % 16u);
-                let b_0_0: real = slice_b[at_b_0 + turned_b_0];
-                let b_0_1: real = slice_b[at_b_0 + (turned_b_0 ^ 8u)];
-                let a_0_0: vec = slice_a[at_a_0 + turned_a_0];
+                let swizzled_b_1: u32 = tj ^ ((p + 1u) / 2u * 4u % 16u);
+                let b_0_0: real = slice_b[at_b_0 + swizzled_b_0];
+                let b_0_1: real = slice_b[at_b_0 + (swizzled_b_0 ^ 8u)];
+                let a_0_0: vec = slice_a[at_a_0 + swizzled_a_0];
                 sum_0_0 = fma(a_0_0, vec(b_0_0), sum_0_0);
                 sum_0_1 = fma(a_0_0, vec(b_0_1), sum_0_1);
-                let a_0_1: vec = slice_a[at_a_0 + (turned_a_0 ^ 8u)];
+                let a_0_1: vec = slice_a[at_a_0 + (swizzled_a_0 ^ 8u)];
                 sum_1_0 = fma(a_0_1, vec(b_0_0), sum_1_0);
                 sum_1_1 = fma(a_0_1, vec(b_0_1), sum_1_1);
-                let b_1_0: real = slice_b[at_b_1 + turned_b_1];
-                let b_1_1: real = slice_b[at_b_1 + (turned_b_1 ^ 8u)];
-                let a_1_0: vec = slice_a[at_a_1 + turned_a_1];
+                let b_1_0: real = slice_b[at_b_1 + swizzled_b_1];
+                let b_1_1: real = slice_b[at_b_1 + (swizzled_b_1 ^ 8u)];
+                let a_1_0: vec = slice_a[at_a_1 + swizzled_a_1];
                 sum_0_0 = fma(a_1_0, vec(b_1_0), sum_0_0);
                 sum_0_1 = fma(a_1_0, vec(b_1_1), sum_0_1);
-                let a_1_1: vec = slice_a[at_a_1 + (turned_a_1 ^ 8u)];
+                let a_1_1: vec = slice_a[at_a_1 + (swizzled_a_1 ^ 8u)];
                 sum_1_0 = fma(a_1_1, vec(b_1_0), sum_1_0);
                 sum_1_1 = fma(a_1_1, vec(b_1_1), sum_1_1);
             }
         } else {
             for (var p: u32 = 0u; p < depth; p++) {
                 let at_a_0: u32 = used * 128u + p * 16u;
-                let turned_a_0: u32 = ti ^ (p * 2u % 16u);
+                let swizzled_a_0: u32 = ti ^ (p * 2u % 16u);
                 let at_b_0: u32 = used * 128u + p * 16u;
-                let turned_b_0: u32 = tj ^ (p / 2u * 4u % 16u);
-                let b_0_0: real = slice_b[at_b_0 + turned_b_0];
-                let b_0_1: real = slice_b[at_b_0 + (turned_b_0 ^ 8u)];
-                let a_0_0: vec = slice_a[at_a_0 + turned_a_0];
+                let swizzled_b_0: u32 = tj ^ (p / 2u * 4u % 16u);
+                let b_0_0: real = slice_b[at_b_0 + swizzled_b_0];
+                let b_0_1: real = slice_b[at_b_0 + (swizzled_b_0 ^ 8u)];
+                let a_0_0: vec = slice_a[at_a_0 + swizzled_a_0];
                 sum_0_0 = fma(a_0_0, vec(b_0_0), sum_0_0);
                 sum_0_1 = fma(a_0_0, vec(b_0_1), sum_0_1);
-                let a_0_1: vec = slice_a[at_a_0 + (turned_a_0 ^ 8u)];
+                let a_0_1: vec = slice_a[at_a_0 + (swizzled_a_0 ^ 8u)];
                 sum_1_0 = fma(a_0_1, vec(b_0_0), sum_1_0);
                 sum_1_1 = fma(a_0_1, vec(b_0_1), sum_1_1);
             }

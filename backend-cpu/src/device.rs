@@ -337,11 +337,8 @@ macro_rules! carry_out {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
                 $module::gemm($($first,)? op_a, op_b, alpha.get::<T>(), tile(a), tile(b), beta.get(), tile(c));
             }
-            Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+            Instruction::Trsm { side, uplo, op, diag, alpha, a, b, .. } => {
                 $module::trsm($($first,)? side, uplo, op, diag, alpha.get::<T>(), tile(a), tile(b));
-            }
-            Instruction::Trtri { uplo, diag, a, inverse } => {
-                $module::trtri($($first,)? uplo, diag, tile::<T>(a), tile(inverse));
             }
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
                 $module::getrf($($first,)? pivoting, first_row, tile::<T>(a), tile(ipiv), &mut *tile(info).ptr());

@@ -90,30 +90,6 @@ pub unsafe fn trsm<T: Scalar>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha:
     }
 }
 
-/// inverse ← A⁻¹ for a triangular A.
-///
-/// The triangle of `inverse` opposite to `uplo` becomes zero, so that `inverse` can be an operand of [`gemm`]. If A has a unit
-/// diagonal, ones are written to the diagonal of `inverse`.
-///
-/// # Safety
-/// The [contract of tiles](crate::tile) holds.
-pub unsafe fn trtri<T: Scalar>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<T>) {
-    let n = a.rows();
-    debug_assert!(a.shape() == (n, n) && inverse.shape() == (n, n));
-    // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
-    unsafe {
-        for j in 0..n {
-            for i in 0..n {
-                inverse.set(i, j, if i == j { T::ONE } else { T::ZERO });
-            }
-            // `x` is the part of column j of `inverse` that lies in the triangle `uplo`
-            let (start, size) = if uplo == Uplo::Lower { (j, n - j) } else { (0, j + 1) };
-            let x = inverse.sub(start, j, size, 1);
-            trsm(Side::Left, uplo, Op::NoTrans, diag, T::ONE, a.sub(start, start, size, size), x);
-        }
-    }
-}
-
 /// Unblocked LU factorisation P·A = L·U, with partial pivoting or without pivoting.
 ///
 /// `ipiv[i]` is `first_row` plus the row of the tile that step i exchanges with row i. If several elements of a column have the

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use lapidary::core::{Routine, flops};
-use lapidary::{Diag, Op, Side, Uplo};
+use lapidary::{Diag, Op, Side, TrsmMode, Uplo};
 
 use crate::failure::{Failure, Result};
 use crate::options::{panels, parse_positive, parse_whole};
@@ -35,6 +35,8 @@ pub struct Shape {
     pub op_b: Op,
     /// The flags of A: side, triangle, transposition and diagonal.
     pub a: Triangle,
+    /// How a triangular solve handles the blocks on the diagonal.
+    pub mode: TrsmMode,
 }
 
 impl Shape {
@@ -53,6 +55,7 @@ impl Shape {
             ("transa", op.to_string()),
             ("transb", self.op_b.to_string()),
             ("diag", diag.to_string()),
+            ("mode", self.mode.to_string()),
         ];
         named(self.routine.description().flags, all)
     }
@@ -115,34 +118,39 @@ pub struct ShapeOptions {
     /// Diagonal of the A of trsm, stored (n) or all ones (u) [default: n]
     #[arg(long, value_enum, ignore_case = true)]
     diag: Option<DiagFlag>,
+    /// What trsm does with the blocks on the diagonal: substitution, or products with their inverses, which have a weaker error bound
+    /// [default: substitution]
+    #[arg(long, value_enum, ignore_case = true)]
+    mode: Option<ModeFlag>,
     /// Number of columns of a panel, in getrf and gesv [default: $LAPIDARY_NB, else chosen by the library]
     #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
 }
 
-/// Defines a command-line option for each BLAS flag with two letters.
-macro_rules! letters {
-    ($($name:ident -> $to:ident { $($letter:ident = $variant:ident),+ })+) => {$(
+/// Defines a command-line option for each flag with two values.
+macro_rules! flags {
+    ($($name:ident -> $to:ident { $($word:ident = $variant:ident),+ })+) => {$(
         #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
         enum $name {
-            $($letter),+
+            $($word),+
         }
 
         impl From<$name> for $to {
             fn from(flag: $name) -> $to {
                 match flag {
-                    $($name::$letter => $to::$variant),+
+                    $($name::$word => $to::$variant),+
                 }
             }
         }
     )+};
 }
 
-letters! {
+flags! {
     Trans -> Op { N = NoTrans, T = Trans }
     SideFlag -> Side { L = Left, R = Right }
     UploFlag -> Uplo { L = Lower, U = Upper }
     DiagFlag -> Diag { N = NonUnit, U = Unit }
+    ModeFlag -> TrsmMode { Substitution = Substitution, Inverted = Inverted }
 }
 
 impl ShapeOptions {
@@ -200,6 +208,7 @@ impl ShapeOptions {
             ("side", self.side.is_some()),
             ("uplo", self.uplo.is_some()),
             ("diag", self.diag.is_some()),
+            ("mode", self.mode.is_some()),
             ("nb", self.nb.is_some()),
         ];
         match given.iter().find(|(name, given)| *given && !known.contains(name)) {
@@ -229,6 +238,7 @@ impl ShapeOptions {
             nrhs: at(&self.nrhs).unwrap_or(1),
             op_b: self.transb.map_or(Op::NoTrans, Into::into),
             a: triangle,
+            mode: self.mode.map_or(TrsmMode::default(), Into::into),
         }
     }
 }

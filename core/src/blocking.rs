@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::enums::{Side, TrsmMode};
+use crate::enums::Side;
 use crate::plan::footprint;
 use crate::scalar::DType;
 
@@ -132,27 +132,21 @@ impl Resources {
 
     /// Block sizes of a triangular solve with a triangle of order `n` and `nrhs` right-hand sides.
     #[must_use]
-    pub fn trsm(&self, n: usize, nrhs: usize, mode: TrsmMode) -> Blocking {
-        if self.resident && mode == TrsmMode::Substitution {
+    pub fn trsm(&self, n: usize, nrhs: usize) -> Blocking {
+        if self.resident {
             return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
         // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
         // preceding block
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
-        if mode == TrsmMode::Substitution && self.holds(n.saturating_mul(n.saturating_add(nrhs)), nb.saturating_mul(n.max(nrhs))) {
+        if self.holds(n.saturating_mul(n.saturating_add(nrhs)), nb.saturating_mul(n.max(nrhs))) {
             return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX };
         }
         let (nb, nc, kc) = match self.copy_limit {
             None => (TRSM_NB, per_device.min(MAX_TILE).next_multiple_of(8), usize::MAX),
             Some(limit) => {
-                let extents = match mode {
-                    TrsmMode::Substitution => [n.clamp(1, TRSM_NB), per_device, n],
-                    // the inverses of diagonal blocks and the copies of right-hand sides use the memory that the tiles of
-                    // products leave free
-                    TrsmMode::Inverted => [MAX_TILE; 3],
-                };
-                let [nb, nc, kc] = self.copied_tile(limit, extents);
+                let [nb, nc, kc] = self.copied_tile(limit, [n.clamp(1, TRSM_NB), per_device, n]);
                 (nb.min(TRSM_NB), nc.min(per_device), kc)
             }
         };

@@ -13,7 +13,7 @@
 
 use std::fmt;
 
-use crate::enums::{Diag, Op, Side, Uplo};
+use crate::enums::{Diag, Op, Side, TrsmMode, Uplo};
 use crate::routine::flops;
 use crate::value::Value;
 
@@ -139,8 +139,10 @@ pub enum Instruction<O = Tile> {
         /// The matrix C, which the kernel replaces by the result.
         c: O,
     },
-    /// The triangular solve `B ← α·op(A)⁻¹·B` (left) or `B ← α·B·op(A)⁻¹` (right), by substitution.
+    /// The triangular solve `B ← α·op(A)⁻¹·B` (left) or `B ← α·B·op(A)⁻¹` (right).
     Trsm {
+        /// Whether the kernel may multiply by inverses of diagonal blocks. A device that inverts no blocks substitutes in both modes.
+        mode: TrsmMode,
         /// The side from which A multiplies the solution.
         side: Side,
         /// The triangle of A that the kernel reads.
@@ -155,17 +157,6 @@ pub enum Instruction<O = Tile> {
         a: O,
         /// The right-hand sides B, which the kernel replaces by the solution.
         b: O,
-    },
-    /// The inverse `V ← A⁻¹` of a triangular A. The kernel sets the opposite triangle of V to zero.
-    Trtri {
-        /// The triangle of A that the kernel reads.
-        uplo: Uplo,
-        /// Whether the diagonal of A is stored or consists of ones.
-        diag: Diag,
-        /// The triangular matrix A.
-        a: O,
-        /// Output: the inverse V.
-        inverse: O,
     },
     /// The LU factorisation `A = P·L·U` of a panel. If a pivot is zero and `info` is still 0, the kernel sets `info` to the
     /// number, counted from 1, of the first row of the matrix with a zero pivot.
@@ -271,7 +262,6 @@ impl<O: Copy> Instruction<O> {
         match self {
             Instruction::Gemm { .. } => "gemm",
             Instruction::Trsm { .. } => "trsm",
-            Instruction::Trtri { .. } => "trtri",
             Instruction::Getrf { .. } => "getrf",
             Instruction::Laswp { .. } => "laswp",
             Instruction::Copy { .. } => "copy",
@@ -295,10 +285,6 @@ impl<O: Copy> Instruction<O> {
             Instruction::Trsm { a, b, .. } => {
                 visit(a, Read);
                 visit(b, Write);
-            }
-            Instruction::Trtri { a, inverse, .. } => {
-                visit(a, Read);
-                visit(inverse, Write);
             }
             Instruction::Getrf { a, ipiv, info, .. } | Instruction::GetrfBatched { a, ipiv, info, .. } => {
                 visit(a, Write);
@@ -347,10 +333,9 @@ impl<O: Copy> Instruction<O> {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
                 Instruction::Gemm { alpha, op_a, a: f(a), op_b, b: f(b), beta, c: f(c) }
             }
-            Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
-                Instruction::Trsm { side, uplo, op, diag, alpha, a: f(a), b: f(b) }
+            Instruction::Trsm { mode, side, uplo, op, diag, alpha, a, b } => {
+                Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: f(a), b: f(b) }
             }
-            Instruction::Trtri { uplo, diag, a, inverse } => Instruction::Trtri { uplo, diag, a: f(a), inverse: f(inverse) },
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
                 Instruction::Getrf { pivoting, first_row, a: f(a), ipiv: f(ipiv), info: f(info) }
             }
@@ -394,7 +379,6 @@ impl<O: Extent + Copy> Instruction<O> {
         match self {
             Instruction::Gemm { op_a, a, c, .. } => 2.0 * area(c) * op_a.shape(a.extent()).1 as f64,
             Instruction::Trsm { a, b, .. } => sides(a).0 * area(b),
-            Instruction::Trtri { a, .. } => area(a) * sides(a).0 / 3.0,
             Instruction::Getrf { a, .. } => lu(a.extent()),
             Instruction::GemmBatched { count, op_a, a, c, .. } => {
                 2.0 * area(c) * op_a.shape((a.extent().0, a.extent().1 / (*count).max(1))).1 as f64
@@ -445,12 +429,11 @@ mod tests {
             c: tile(3, 4),
         };
         assert_eq!(count(product), 2.0 * 3.0 * 4.0 * 5.0);
-        let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+        let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
         assert_eq!(
-            count(Instruction::Trsm { side, uplo, op, diag, alpha: Value::F64(1.0), a: tile(3, 3), b: tile(3, 5) }),
+            count(Instruction::Trsm { mode, side, uplo, op, diag, alpha: Value::F64(1.0), a: tile(3, 3), b: tile(3, 5) }),
             3.0 * 3.0 * 5.0
         );
-        assert_eq!(count(Instruction::Trtri { uplo, diag, a: tile(6, 6), inverse: tile(6, 6) }), 72.0);
         let panel = |m, n| Instruction::Getrf { pivoting: true, first_row: 0, a: tile(m, n), ipiv: tile(n, 1), info: tile(1, 1) };
         // the number of operations of an LU factorisation is 2·m·n·r − (m + n)·r² + 2/3·r³ with r = min(m, n)
         let (square, tall) = (count(panel(6, 6)), count(panel(9, 3)));

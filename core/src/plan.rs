@@ -347,14 +347,13 @@ fn formula(instruction: &Instruction<String>) -> String {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
             format!("{c} ← {}{}·{}{}", factor(*alpha), op_name(*op_a, a), op_name(*op_b, b), old(*beta, c))
         }
-        Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+        Instruction::Trsm { side, uplo, op, diag, alpha, a, b, .. } => {
             let inverse = format!("{}⁻¹", op_name(*op, &triangle(*uplo, *diag, a)));
             match side {
                 Side::Left => format!("{b} ← {}{inverse}·{b}", factor(*alpha)),
                 Side::Right => format!("{b} ← {}{b}·{inverse}", factor(*alpha)),
             }
         }
-        Instruction::Trtri { uplo, diag, a, inverse } => format!("{inverse} ← {}⁻¹", triangle(*uplo, *diag, a)),
         Instruction::Getrf { a, ipiv, pivoting: true, .. } => format!("P·L·U = {a}, P → {ipiv}"),
         Instruction::Getrf { a, .. } => format!("L·U = {a}"),
         Instruction::Laswp { swaps: Swaps { side, forward, .. }, a, ipiv } => match (side, forward) {

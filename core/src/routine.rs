@@ -63,7 +63,7 @@ impl Routine {
         };
         let (sizes, flags, has_panels): (&[&str], &[&str], bool) = match self {
             Routine::Gemm => (&["m", "n", "k"], &["transa", "transb"], false),
-            Routine::Trsm => (&["m", "n"], &["side", "uplo", "transa", "diag"], false),
+            Routine::Trsm => (&["m", "n"], &["side", "uplo", "transa", "diag", "mode"], false),
             Routine::Getrf => (&["m", "n"], &[], true),
             Routine::Getrs => (&["n", "nrhs"], &[], false),
             Routine::Gesv => (&["n", "nrhs"], &[], true),

@@ -180,7 +180,7 @@ fn memory(issue: &Issue) -> String {
 mod tests {
     use super::*;
     use crate::dispatch::Reach;
-    use crate::enums::{Diag, Layout, Op, Side, Uplo};
+    use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
     use crate::instruction::{Instruction, Region};
     use crate::scalar::DType;
     use crate::value::Value;
@@ -195,9 +195,9 @@ mod tests {
         for cols in [0..10, 10..30, 0..30] {
             plan.task("C", Region { row: 0, col: cols.start, rows: 10, cols: cols.len() });
             let tile = plan.ld(c, &(0..10), &cols);
-            let (side, uplo, op, diag) = (Side::Right, Uplo::Upper, Op::NoTrans, Diag::Unit);
+            let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Right, Uplo::Upper, Op::NoTrans, Diag::Unit);
             let a = tile.sub(0, 0, 10, 10);
-            plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: Value::F64(1.0), a, b: tile });
+            plan.exec(Instruction::Trsm { mode, side, uplo, op, diag, alpha: Value::F64(1.0), a, b: tile });
             plan.st(tile);
         }
         let reach = Reach { memory: 0, in_place: vec![true], flops: 1e6, queues: 2 };

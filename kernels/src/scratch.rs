@@ -10,8 +10,10 @@ use lapidary_core::Result;
 pub enum Purpose {
     /// Packed copies of the operands of a product, or the parts of a product whose terms are divided.
     Panels,
-    /// Product that is a factor of the next product.
+    /// Product that is a factor of the next product, or copy of right-hand sides.
     Product,
+    /// Inverses of blocks on the diagonal of a triangle.
+    Inverses,
     /// Values that work-groups exchange while they factor a panel together.
     PivotExchange,
     /// Copy of a panel that is factored by strips.

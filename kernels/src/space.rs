@@ -205,7 +205,7 @@ impl Task {
             Task::GemmBatched | Task::GetrfBatched => &["batched"],
             // a device without the kernel `solve` solves by `triangle`
             Task::Trsm => &["solve", "triangle", "trsm_block"],
-            Task::Trtri => &["triangle"],
+            Task::Trtri => &["triangle", "inverted_block"],
             Task::Getrf => &[
                 "held_rows",
                 "strips",

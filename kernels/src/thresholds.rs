@@ -46,6 +46,8 @@ pub enum Threshold {
     StripElements,
     /// Maximum number of unknowns of a triangle that is solved by substitution, if the kernel takes so many. Larger triangles are halved.
     TrsmBlock,
+    /// Maximum order of the blocks that a triangular solve with inverted blocks inverts.
+    InvertedBlock,
 }
 
 /// The name and the unit of a threshold, and what depends on it.
@@ -60,7 +62,7 @@ struct Description {
 
 impl Threshold {
     /// All thresholds, in the order of their declaration.
-    pub const ALL: [Threshold; 16] = [
+    pub const ALL: [Threshold; 17] = [
         Threshold::CopyOperands,
         Threshold::CopiedTerms,
         Threshold::RepackB,
@@ -77,6 +79,7 @@ impl Threshold {
         Threshold::StripRows,
         Threshold::StripElements,
         Threshold::TrsmBlock,
+        Threshold::InvertedBlock,
     ];
 
     fn description(self) -> Description {
@@ -101,6 +104,7 @@ impl Threshold {
             Threshold::StripRows => searched("strip_rows", "rows", of_strips, &[16, 32, 64]),
             Threshold::StripElements => searched("strip_elements", "elements", of_strips, &[16, 32, 64, 128, 256]),
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
+            Threshold::InvertedBlock => searched("inverted_block", "unknowns", &["trtri_block"], &[32, 64, 128, 256, 512, 1024]),
         }
     }
 
@@ -161,6 +165,10 @@ impl Threshold {
             }
             Threshold::TrsmBlock => {
                 (value >= TRIANGLE, format!("is at least {TRIANGLE}: a triangle is halved into multiples of {TRIANGLE} unknowns"))
+            }
+            Threshold::InvertedBlock => {
+                let is_doubled = value >= TRIANGLE && value.is_power_of_two();
+                (is_doubled, format!("is a power of two from {TRIANGLE} on: the order of inverted blocks begins there and doubles"))
             }
         };
         if met { Ok(()) } else { Err(format!("{} of {} {reason}", self.unit(), self.name())) }

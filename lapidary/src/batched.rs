@@ -250,8 +250,7 @@ impl Machine {
     fn run_calls(&self, calls: &[Call], done: &mut usize) -> Result<()> {
         let memory: Vec<RawMat> = calls.iter().flat_map(|call| call.memory).collect();
         let of_call = |call: &Call| {
-            let steps = call.problem.instructions().expect("each of these routines is a few instructions");
-            steps.into_iter().map(|step| step.map(|operand| call.memory[operand])).collect::<Vec<_>>()
+            call.problem.instructions().into_iter().map(|step| step.map(|operand| call.memory[operand])).collect::<Vec<_>>()
         };
         let length = of_call(&calls[0]).len();
         let instructions: Vec<Instruction<RawMat>> = calls.iter().flat_map(of_call).collect();

@@ -8,7 +8,7 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
     DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, Gemm, Getrf, Getrs, Info, LanePool, Laswp, Layout, MatMut, Rates,
-    RawMat, Result, Routine, Scalar, Trace, TraceEvent, Trsm, TrsmMode, flops,
+    RawMat, Result, Routine, Scalar, Trace, TraceEvent, Trsm, flops,
 };
 
 use crate::copy::DeviceCopy;
@@ -349,7 +349,7 @@ impl Machine {
         }
         let (order, nrhs) = (problem.order(), problem.nrhs());
         let small_call = self.device_for_small_call(T::DTYPE, flops::trsm(order, nrhs), &memory);
-        if let Some(runtime) = small_call.filter(|_| problem.mode == TrsmMode::Substitution) {
+        if let Some(runtime) = small_call {
             // SAFETY: the checked `args` borrow the operands' host memory during the launch, mutably where the kernel writes.
             return unsafe { runtime.launch(&problem.instruction(memory)) };
         }

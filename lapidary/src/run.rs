@@ -199,7 +199,7 @@ impl Machine {
         if !self.needs_no_plan(runtime) {
             return None;
         }
-        let mut instructions = problem.instructions()?.into_iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
+        let mut instructions = problem.instructions().into_iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
         // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
         // kernels write, so that no other access conflicts.
         unsafe {
@@ -214,7 +214,7 @@ impl Machine {
     }
 
     /// Runs a call with resident matrices `times` times on the device that holds them, and waits once. Matrices of the call that are
-    /// not resident lie in host memory. A call that needs a plan runs once.
+    /// not resident lie in host memory. A factorisation in panels runs once.
     pub(crate) fn run_resident(
         &self,
         operation: &'static str,
@@ -235,7 +235,7 @@ impl Machine {
         self.runtimes().iter().for_each(DeviceRuntime::release_registers);
         // a column in host memory, such as pivots, is copied to the device and back
         let resident = memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
-        if let Some(instructions) = problem.instructions().filter(|_| resident) {
+        if resident {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
             let _exclusive = (columns > MAX_UNLOCKED_COLUMN_BYTES).then(|| self.exclusive(&devices));
             // a planned call may have kept registers again while this call waited for the lock
@@ -243,7 +243,7 @@ impl Machine {
             let schedule =
                 problem.by_panels(runtime.facts().queues).map(|problem| self.schedule_in_place(&problem, runtime, memory.len()));
             let schedule = schedule.transpose()?;
-            let call = InPlace { instructions: &instructions.repeat(times), schedule: schedule.as_deref(), memory };
+            let call = InPlace { instructions: &problem.instructions().repeat(times), schedule: schedule.as_deref(), memory };
             // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
             // kernels write, so that no other access conflicts.
             return unsafe { runtime.run_in_place(&call, self.trace()) };

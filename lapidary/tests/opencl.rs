@@ -27,7 +27,7 @@ use exchanges::{endless_exchanges, many_exchanges};
 use factors::solves_with_kept_factors;
 use grade::{grade, grade_some};
 use graded::Graded;
-use lapidary::core::{Blocking, Queue, Resources, TrsmMode};
+use lapidary::core::{Blocking, Queue, Resources};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{DType, ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
@@ -294,7 +294,7 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     let scope = Scope { min: 64, ..few() };
     let blocking = |devices, element, n: usize| {
         let resources = Resources { devices, copy_limit: Some(LIMIT), memory: Some(LIMIT), element, resident: false };
-        (resources.gemm(n, n, n), resources.trsm(n, n, TrsmMode::Substitution), Blocking { share: 0, ..resources.getrf(n, n) })
+        (resources.gemm(n, n, n), resources.trsm(n, n), Blocking { share: 0, ..resources.getrf(n, n) })
     };
     for (element, n) in [(4, scope.min), (8, scope.min), (4, 2 * scope.max), (8, 2 * scope.max)] {
         assert_eq!(blocking(1, element, n), blocking(2, element, n), "the tiles are not the same");

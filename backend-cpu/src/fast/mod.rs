@@ -26,7 +26,6 @@ mod substitute;
 mod tests;
 mod transpose;
 mod trsm;
-mod trtri;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vector;
 #[cfg(target_arch = "x86_64")]
@@ -44,4 +43,3 @@ pub(crate) use pack::REFUSES;
 pub use simd::Lanes;
 pub use transpose::{copy, scale};
 pub use trsm::trsm;
-pub use trtri::trtri;

@@ -251,27 +251,6 @@ fn trsm_divides_by_odd_pivots_as_ieee_does() {
     });
 }
 
-#[test]
-fn trtri_is_the_reference() {
-    each_way(trtri_agrees);
-}
-
-fn trtri_agrees(team: &Team) {
-    let mut r = Random(7);
-    for case in 0..64 {
-        let (uplo, diag, n) = (UPLOS[case % 2], DIAGS[case / 2 % 2], sizes(&mut r));
-        let mut a = triangle::<f64>(n, uplo, diag, &mut r);
-        let mut x = Matrix::new(n, n, 1, |_, _| f64::NAN);
-        let mut want = x.clone();
-        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those that the routine requires.
-        unsafe {
-            reference::trtri(uplo, diag, a.tile(), want.tile());
-            super::trtri(team, uplo, diag, a.tile(), x.tile());
-        }
-        assert!(x.distance(&want) <= 16.0 * (n as f64 + 3.0) * f64::UNIT_ROUNDOFF);
-    }
-}
-
 fn getrf_agrees<T: Lanes>(team: &Team) {
     let mut r = Random(11);
     for case in 0..150 {

@@ -189,7 +189,7 @@ mod tests {
     use std::cell::RefCell;
 
     use lapidary::core::Routine;
-    use lapidary::{Diag, Machine, Op, Select, Side, Uplo};
+    use lapidary::{Diag, Machine, Op, Select, Side, TrsmMode, Uplo};
 
     use super::{Beside, Placement, Problem, Samples, Shape, take_turns};
     use crate::progress::Progress;
@@ -199,7 +199,7 @@ mod tests {
     fn beside_a_peer_each_timed_call_of_either_side_waits_for_rest() {
         let machine = Machine::open(&"cpu:0".parse::<Select>().unwrap()).unwrap();
         let a = Triangle { side: Side::Left, uplo: Uplo::Lower, op: Op::NoTrans, diag: Diag::NonUnit };
-        let shape = Shape { routine: Routine::Gemm, m: 3, n: 3, k: 3, nrhs: 1, op_b: Op::NoTrans, a };
+        let shape = Shape { routine: Routine::Gemm, m: 3, n: 3, k: 3, nrhs: 1, op_b: Op::NoTrans, a, mode: TrsmMode::default() };
         let mut problem = Problem::<f64>::new(shape, 1, &machine, Placement::Host).unwrap();
         let log = RefCell::new(String::new());
         let call = |problem: &mut Problem<'_, f64>| {

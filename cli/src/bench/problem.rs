@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use lapidary::core::Routine;
-use lapidary::{Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Precision, Scalar, Trsm, TrsmMode};
+use lapidary::{Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Precision, Scalar, Trsm};
 
 use super::on_device::OnDevice;
 use super::peer::{Peer, Rival, guard_exit};
@@ -95,8 +95,6 @@ pub struct Problem<'m, T: Scalar> {
     resident: Option<Resident<T>>,
     /// Whether the matrices in device memory have odd leading dimensions.
     is_padded: bool,
-    /// How a triangular solve handles the diagonal blocks.
-    mode: TrsmMode,
     /// Whether [`Problem::ours`] calls `gesv_mixed` instead of `gesv`.
     is_mixed: bool,
     /// The precision that the last call of `gesv_mixed` used.
@@ -120,29 +118,13 @@ impl<'m, T: Scalar> Problem<'m, T> {
             Placement::Host => None,
             Placement::Resident => Some(Resident::new(machine, &work, false)?),
         };
-        Ok(Problem {
-            shape,
-            machine,
-            work,
-            inputs,
-            factored,
-            resident,
-            is_padded: false,
-            mode: TrsmMode::default(),
-            is_mixed: false,
-            precision: None,
-        })
+        Ok(Problem { shape, machine, work, inputs, factored, resident, is_padded: false, is_mixed: false, precision: None })
     }
 
     /// Gives the matrices in device memory odd leading dimensions from the next [`reset`](Self::reset) on. The elements between the
     /// columns are NaN.
     pub fn padded(self, is_padded: bool) -> Self {
         Problem { is_padded, ..self }
-    }
-
-    /// Sets how a triangular solve handles the diagonal blocks.
-    pub fn with_mode(self, mode: TrsmMode) -> Self {
-        Problem { mode, ..self }
     }
 
     /// Makes [`Problem::ours`] call `gesv_mixed`, for a problem of `gesv` in double precision.
@@ -199,7 +181,9 @@ impl<'m, T: Scalar> Problem<'m, T> {
         };
         match self.shape.routine {
             Routine::Gemm => machine.gemm(Gemm::new(a.as_ref(), b.as_ref(), c).op_a(op).op_b(self.shape.op_b))?,
-            Routine::Trsm => machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag).mode(self.mode))?,
+            Routine::Trsm => {
+                machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag).mode(self.shape.mode))?
+            }
             Routine::Getrf => not_singular(machine.getrf_into(Getrf::new(a, ipiv))?.get())?,
             Routine::Getrs => machine.getrs(Getrs::new(a.as_ref(), ipiv, b))?,
             Routine::Gesv => ipiv.copy_from_slice(machine.gesv(a, b)?.ipiv()),

@@ -80,7 +80,7 @@ impl<T: Scalar> Timing<'_, T> {
 #[cfg(test)]
 mod tests {
     use lapidary::core::Routine;
-    use lapidary::{Diag, Op, Select, Side, Uplo};
+    use lapidary::{Diag, Op, Select, Side, TrsmMode, Uplo};
 
     use super::*;
     use crate::residual::Triangle;
@@ -89,7 +89,16 @@ mod tests {
     fn after_a_slow_size_the_remaining_sizes_are_left_out() {
         let machine = Machine::open(&"cpu:0".parse::<Select>().unwrap()).unwrap();
         let a = Triangle { side: Side::Left, uplo: Uplo::Lower, op: Op::NoTrans, diag: Diag::NonUnit };
-        let shapes = [3, 4, 5].map(|n| Shape { routine: Routine::Gemm, m: n, n, k: n, nrhs: 1, op_b: Op::NoTrans, a });
+        let shapes = [3, 4, 5].map(|n| Shape {
+            routine: Routine::Gemm,
+            m: n,
+            n,
+            k: n,
+            nrhs: 1,
+            op_b: Op::NoTrans,
+            a,
+            mode: TrsmMode::default(),
+        });
         let sizes = |max_seconds| -> Vec<(usize, Placement)> {
             let placements = &[Placement::Host, Placement::Resident];
             let timing =

@@ -1,8 +1,8 @@
 //! Messages between the process that searches and the worker process that runs the candidates.
 
-use lapidary::DType;
 use lapidary::core::{Routine, flops};
 use lapidary::kernels::space::Task;
+use lapidary::{DType, TrsmMode};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::problem::operand_shapes;
@@ -92,7 +92,8 @@ impl Call {
             Task::Laswp => (Routine::Laswp, k),
         };
         let [op_a, op_b] = self.transposed.map(|is_set| if is_set { lapidary::Op::Trans } else { lapidary::Op::NoTrans });
-        Ok(Shape { routine, m, n, k, nrhs: k, op_b, a: Triangle { op: op_a, ..Triangle::default() } })
+        let mode = if self.task()? == Task::Trtri { TrsmMode::Inverted } else { TrsmMode::Substitution };
+        Ok(Shape { routine, m, n, k, nrhs: k, op_b, a: Triangle { op: op_a, ..Triangle::default() }, mode })
     }
 
     /// Number of floating-point operations of the call. `None` if it only moves or scales elements.

@@ -2,7 +2,7 @@
 
 use lapidary::core::Routine;
 use lapidary::kernels::space::Task;
-use lapidary::{Batch, BatchMut, Gemm, GemmBatched, GetrfBatched, Layout, Machine, Op, Scalar, TrsmMode};
+use lapidary::{Batch, BatchMut, Gemm, GemmBatched, GetrfBatched, Layout, Machine, Op, Scalar};
 
 use super::message::Call;
 use crate::bench::on_device::OnDevice;
@@ -33,9 +33,8 @@ pub fn workload<'m, T: Scalar>(call: &Call, machine: &'m Machine) -> Result<Box<
     let task = call.task()?;
     Ok(match task {
         Task::Gemm | Task::Trsm | Task::Trtri | Task::Getrf | Task::Laswp => {
-            let mode = if task == Task::Trtri { TrsmMode::Inverted } else { TrsmMode::Substitution };
             let problem = Problem::<T>::new(call.shape()?, call.seed, machine, Placement::Resident)?;
-            Box::new(problem.padded(call.is_padded).with_mode(mode))
+            Box::new(problem.padded(call.is_padded))
         }
         Task::GemmBatched | Task::GetrfBatched | Task::Scale => Box::new(Columns::<T>::new(call, task, machine)?),
     })

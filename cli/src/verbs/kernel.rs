@@ -84,7 +84,7 @@ fn device(args: &Args) -> Result<(DeviceFacts, Dialect)> {
 
 /// The instruction of a call whose matrices lie in device memory, each in a buffer of its own.
 pub(super) fn instruction(shape: &Shape, dtype: DType) -> Result<Instruction<View<'static, ()>>> {
-    let Shape { m, n, k, op_b, a: triangle, .. } = *shape;
+    let Shape { m, n, k, op_b, a: triangle, mode, .. } = *shape;
     let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(dtype, number));
     let view = |(rows, cols): (usize, usize)| View { buffer: &(), at: 0, rows, cols, ld: rows.max(1) };
     let order = m.min(n);
@@ -96,7 +96,7 @@ pub(super) fn instruction(shape: &Shape, dtype: DType) -> Result<Instruction<Vie
         Routine::Trsm => {
             let (side, uplo, op, diag): (Side, Uplo, Op, Diag) = (triangle.side, triangle.uplo, triangle.op, triangle.diag);
             let order = shape.triangle_order();
-            Instruction::Trsm { side, uplo, op, diag, alpha, a: view((order, order)), b: view((m, n)) }
+            Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view((order, order)), b: view((m, n)) }
         }
         Routine::Getrf => {
             Instruction::Getrf { pivoting: true, first_row: 0, a: view((m, n)), ipiv: view((order, 1)), info: view((1, 1)) }

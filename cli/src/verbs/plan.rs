@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lapidary::core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary::core::command::Queue;
 use lapidary::core::{CostModel, Reach, Resources, Routine, Schedule, Timeline, Value as Factor};
-use lapidary::{DType, Layout, Machine, Op, Side, TrsmMode};
+use lapidary::{DType, Layout, Machine, Op, Side};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
@@ -131,14 +131,11 @@ const MAX_DEVICES: usize = 1024;
 
 /// The problem for which the library would make a plan if this call were run.
 fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
-    let Shape { m, n, k, nrhs, op_b, a, .. } = *shape;
+    let Shape { m, n, k, nrhs, op_b, a, mode, .. } = *shape;
     let [alpha, beta] = [1.0, 0.0].map(|number| Factor::new(dtype, number));
     Ok(match shape.routine {
         Routine::Gemm => Problem::Gemm(gemm::Problem { m, n, k, alpha, op_a: a.op, op_b, beta }),
-        Routine::Trsm => {
-            let mode = TrsmMode::default();
-            Problem::Trsm(trsm::Problem { m, n, side: a.side, uplo: a.uplo, op: a.op, diag: a.diag, alpha, mode })
-        }
+        Routine::Trsm => Problem::Trsm(trsm::Problem { m, n, side: a.side, uplo: a.uplo, op: a.op, diag: a.diag, alpha, mode }),
         Routine::Getrf => Problem::Getrf { problem: getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor, dtype }, nb },
         Routine::Getrs => Problem::Getrs(getrs::Problem::new(n, nrhs, Op::NoTrans, dtype)),
         Routine::Laswp => Problem::Laswp(laswp::Problem { m, n, pivots: m.min(n), side: Side::Left, forward: true, dtype }),

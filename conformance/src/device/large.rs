@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, Diag, Element, HostRect, Instruction, Op, Operand, Scalar, Side, Swaps, Uplo, Value,
+    DType, Device, DeviceBuffer, Diag, Element, HostRect, Instruction, Op, Operand, Scalar, Side, Swaps, TrsmMode, Uplo, Value,
 };
 
 use crate::properties::large::{Large, ROWS, TERMS, bytes};
@@ -40,8 +40,8 @@ pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     launch(&Instruction::Gemm { alpha: factor, op_a, a: left, op_b, b: right, beta: factor, c: c_there })?;
     let in_order = Swaps { side: Side::Left, forward: true, first_row: 0 };
     launch(&Instruction::Laswp { swaps: in_order, a: c_there, ipiv: Operand::packed(&ipiv, ROWS, 1, DType::I32) })?;
-    let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit);
-    launch(&Instruction::Trsm { side, uplo, op, diag, alpha: factor, a: whole(&triangle, ROWS, ROWS), b: c_there })?;
+    let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit);
+    launch(&Instruction::Trsm { mode, side, uplo, op, diag, alpha: factor, a: whole(&triangle, ROWS, ROWS), b: c_there })?;
     // an element that `read` leaves unwritten stays zero, so that the check of C fails
     c.fill(T::ZERO);
     // SAFETY: this function owns `c` and the buffer, both have the same size, and all launched instructions have ended.

@@ -60,13 +60,13 @@ impl<D: Device> Subject for OnDevice<D> {
     }
 
     fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
-        let Trsm { side, uplo, op, diag, alpha, a, b, .. } = args.check()?.into_inner();
+        let Trsm { mode, side, uplo, op, diag, alpha, a, b } = args.check()?.into_inner();
         if b.rows() * b.cols() == 0 {
             return Ok(());
         }
         let [x, y] = [self.upload(&a)?, self.upload(&b.as_ref())?];
         let (a, right) = (whole::<T>(&x, a.shape()), whole::<T>(&y, b.shape()));
-        self.launch(&Instruction::Trsm { side, uplo, op, diag, alpha: alpha.into(), a, b: right })?;
+        self.launch(&Instruction::Trsm { mode, side, uplo, op, diag, alpha: alpha.into(), a, b: right })?;
         self.download(&y, &b)
     }
 

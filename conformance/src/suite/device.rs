@@ -34,7 +34,7 @@ pub(super) fn program<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
         "products", "The instruction gemm keeps bound 1 on operands inside larger buffers." => Products;
         "new_memory_is_not_read", "With β = 0 the instruction gemm does not read its result." => NewMemory;
         "scale_and_copy", "Scaling by a power of two and copying do not round." => Moves;
-        "triangles", "The instructions trsm and trtri keep bound 7." => Triangles;
+        "triangles", "The instruction trsm keeps bound 7 in both modes." => Triangles;
         "panels", "The instructions getrf and laswp keep bound 8, with pivots of the whole matrix." => Panels;
         "panels_without_pivoting", "Without pivoting the instruction getrf exchanges no rows and keeps bound 8." => WithoutPivoting;
         "batched_products", "The instruction gemm_batched keeps bound 1 for each matrix." => BatchedProducts;

@@ -34,7 +34,7 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (AlwaysPivots, "program::panels_without_pivoting", "program: getrf pivots"),
     (IgnoresOffsetOfPivots, "program::panels", "memory: canaries"),
     (EndsInNan, "program::panels", "program: getrf"),
-    (EndsInNan, "program::triangles", "program: trtri"),
+    (EndsInNan, "program::triangles", "program: trsm inverted"),
     (CanonicalisesNan, "transfer::bits_are_kept", "transfer: elements"),
     (ReadsNewMemory, "program::new_memory_is_not_read", "program: gemm"),
     (RoundsIndices, "transfer::indices", "transfer: elements"),

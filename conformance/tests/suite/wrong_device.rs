@@ -6,7 +6,8 @@ use std::task::Poll;
 
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Op, Operand, Pending, Result, Token, Value, Work,
+    DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Op, Operand, Pending, Result, Token, TrsmMode, Value,
+    Work,
 };
 
 /// The fault of a device.
@@ -266,7 +267,10 @@ impl Device for WrongDevice {
                     part(0, first)?;
                     part(first, c.cols - first)
                 }
-                (DeviceFault::EndsInNan, Instruction::Getrf { a, .. } | Instruction::Trtri { inverse: a, .. }) => {
+                (
+                    DeviceFault::EndsInNan,
+                    Instruction::Getrf { a, .. } | Instruction::Trsm { mode: TrsmMode::Inverted, b: a, .. },
+                ) => {
                     self.inner.launch(instruction)?;
                     let last = Operand { offset: a.offset + a.rows - 1 + (a.cols - 1) * a.ld, rows: 1, cols: 1, ..a };
                     self.inner.launch(&Instruction::Scale { beta: Value::new(a.dtype, f64::NAN), c: last })

@@ -14,7 +14,7 @@ use std::ops::Range;
 use crate::args::{Checked, Getrf};
 use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, block_count, partition};
 use crate::command::Queue;
-use crate::enums::{Diag, Layout, Op, Side, Uplo};
+use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Region, Swaps, Tile};
 use crate::plan::{MatrixId, Plan};
 use crate::routine::Routine;
@@ -197,8 +197,8 @@ fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile) {
     }
     let [one, minus_one] = [1.0, -1.0].map(|number| Value::new(p.dtype, number));
     // A12 ← L11⁻¹·A12
-    let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-    plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: one, a: l11, b: a12 });
+    let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+    plan.exec(Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a: l11, b: a12 });
     if m > nb {
         // A22 ← A22 − L21·A12
         let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);

@@ -3,7 +3,6 @@
 
 use crate::algorithms::{batched, gemm, getrf, getrs, laswp, trsm};
 use crate::blocking::{Blocking, Resources};
-use crate::enums::TrsmMode;
 use crate::error::{Error, ErrorKind};
 use crate::instruction::Instruction;
 use crate::plan::Plan;
@@ -155,18 +154,16 @@ impl Problem {
     }
 
     /// The problem as a sequence of instructions on whole matrices. Each operand is the index of a matrix in the problem's plan.
-    /// `None` for a triangular solve by inverted diagonal blocks, which needs a plan.
     #[must_use]
-    pub fn instructions(&self) -> Option<Vec<Instruction<usize>>> {
-        Some(match self {
+    pub fn instructions(&self) -> Vec<Instruction<usize>> {
+        match self {
             Problem::Gemm(p) => vec![p.instruction([0, 1, 2])],
-            Problem::Trsm(p) if p.mode == TrsmMode::Substitution => vec![p.instruction([0, 1])],
-            Problem::Trsm(_) => return None,
+            Problem::Trsm(p) => vec![p.instruction([0, 1])],
             Problem::Getrf { problem, .. } => vec![problem.instruction([0, 1, 2])],
             Problem::Getrs(p) => p.instructions([0, 1, 2]).into(),
             Problem::Laswp(p) => vec![p.instruction([0, 1])],
             Problem::Batched(p) => vec![p.instruction(p.count, &[0, 1, 2][..p.operand_count()])],
-        })
+        }
     }
 
     /// The LU factorisation with the width of its panels, if one device that holds all matrices should factor the matrix in
@@ -229,7 +226,7 @@ fn gemm_blocking(p: &gemm::Problem, devices: &Resources) -> Blocking {
 }
 
 fn trsm_blocking(p: &trsm::Problem, devices: &Resources) -> Blocking {
-    devices.trsm(p.order(), p.nrhs(), p.mode)
+    devices.trsm(p.order(), p.nrhs())
 }
 
 fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) -> Blocking {
@@ -240,7 +237,7 @@ fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) ->
 /// Block sizes of the two triangular solves, and block sizes of the row exchanges.
 fn getrs_blocking(p: &getrs::Problem, devices: &Resources) -> [Blocking; 2] {
     let (n, nrhs) = p.size();
-    [devices.trsm(n, nrhs, TrsmMode::Substitution), laswp_blocking(p.exchanges(), devices)]
+    [devices.trsm(n, nrhs), laswp_blocking(p.exchanges(), devices)]
 }
 
 fn laswp_blocking(p: &laswp::Problem, devices: &Resources) -> Blocking {

@@ -60,7 +60,6 @@ fn plans() -> Vec<Plan> {
                 let problem = triangle(m, n, side, op);
                 plans.push(trsm::plan(&problem, &blocking(1)));
                 plans.push(trsm::plan(&trsm::Problem { alpha: Value::F64(0.0), ..problem }, &blocking(1)));
-                plans.push(trsm::plan(&trsm::Problem { mode: TrsmMode::Inverted, ..problem }, &blocking(1)));
             }
         }
     }
@@ -167,10 +166,10 @@ fn tasks_of_a_batch_take_equal_numbers_of_matrices() {
 /// Problems of all routines, with the sizes m and n.
 fn problems(m: usize, n: usize) -> Vec<Problem> {
     let products = [(0, 2.0), (50, 0.0), (50, 1.0)].map(|(k, beta)| Problem::Gemm(product(m, n, k, 1.0, beta)));
-    let solves = SIDES.into_iter().flat_map(|side| OPS.map(|op| triangle(m, n, side, op))).flat_map(|problem| {
-        [problem, trsm::Problem { alpha: Value::F64(0.0), ..problem }, trsm::Problem { mode: TrsmMode::Inverted, ..problem }]
-            .map(Problem::Trsm)
-    });
+    let solves = SIDES
+        .into_iter()
+        .flat_map(|side| OPS.map(|op| triangle(m, n, side, op)))
+        .flat_map(|problem| [problem, trsm::Problem { alpha: Value::F64(0.0), ..problem }].map(Problem::Trsm));
     let factorisations = [(None, true), (Some(3), true), (None, false)].map(|(nb, pivoting)| {
         let problem = getrf::Problem { pivoting, ..factorisation(m, n, Layout::RowMajor) };
         Problem::Getrf { problem, nb }
@@ -292,7 +291,6 @@ fn blocks_are_chosen_by_the_order_and_the_number_of_right_hand_sides() {
 #[test]
 fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
     let sizes = [(1, 1), (8, 300), (300, 8), (170, 130), (1, 3000), (3000, 1), (3, 1000), (1000, 3)];
-    let inverted = |m, n| trsm::Problem { mode: TrsmMode::Inverted, ..triangle(m, n, Side::Left, Op::Trans) };
     for (m, n, devices) in sizes.into_iter().flat_map(|(m, n)| [1, 3].map(|devices| (m, n, devices))) {
         for limit in [40 << 10, 100 << 10, 1 << 20] {
             let chosen = Resources { devices, copy_limit: Some(limit), memory: Some(limit), element: 8, resident: false };
@@ -302,8 +300,7 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
                 gemm::plan(&product(m, n, 5000, 1.0, 1.0), &chosen.gemm(m, n, 5000)),
                 getrf::plan(&factorisation(m, n, Layout::RowMajor), &chosen.getrf(m, n)),
                 laswp::plan(&exchanges(m, n, Side::Left), &chosen.laswp(m, n, Side::Left)),
-                trsm::plan(&triangle(m, n, Side::Left, Op::Trans), &chosen.trsm(m, n, TrsmMode::Substitution)),
-                trsm::plan(&inverted(m, n), &chosen.trsm(m, n, TrsmMode::Inverted)),
+                trsm::plan(&triangle(m, n, Side::Left, Op::Trans), &chosen.trsm(m, n)),
             ];
             for plan in plans {
                 let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0, queues: 1 };

@@ -96,8 +96,8 @@ impl Problem {
     /// The whole problem as one instruction.
     #[must_use]
     pub fn instruction<O>(&self, [a, b]: [O; 2]) -> Instruction<O> {
-        let Problem { side, uplo, op, diag, alpha, .. } = *self;
-        Instruction::Trsm { side, uplo, op, diag, alpha, a, b }
+        let Problem { side, uplo, op, diag, alpha, mode, .. } = *self;
+        Instruction::Trsm { mode, side, uplo, op, diag, alpha, a, b }
     }
 
     /// Whether the algorithm solves for the blocks in ascending order, from the first row or column on.
@@ -138,10 +138,9 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     if blocks > MAX_COUNTED_BLOCKS {
         return blocks;
     }
-    let of_division = if p.mode == TrsmMode::Substitution { 1 } else { 3 };
     let of_block = |along: Range<usize>| match p.alpha.is_zero() {
         true => 2,
-        false => block_count(p.solved(&along).len(), blocking.kc).saturating_mul(3).saturating_add(of_division + 3),
+        false => block_count(p.solved(&along).len(), blocking.kc).saturating_mul(3).saturating_add(4),
     };
     let of_strip = partition(p.order(), blocking.nb).into_iter().map(of_block).fold(0, usize::saturating_add);
     of_strip.saturating_mul(block_count(p.nrhs(), blocking.nc))
@@ -181,7 +180,8 @@ fn solve_block(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &Rang
         alpha = Value::new(p.dtype(), 1.0);
     }
     let aii = plan.ld(a, along, along);
-    divide(plan, p, alpha, aii, bi);
+    // B(i) ← α·T(i,i)⁻¹·B(i), or B(i) ← α·B(i)·T(i,i)⁻¹ if A multiplies from the right
+    plan.exec(Problem { alpha, ..*p }.instruction([aii, bi]));
     plan.st(bi);
 }
 
@@ -207,25 +207,4 @@ fn subtract(
         Side::Right => (Op::NoTrans, x, p.op, t),
     };
     plan.exec(Instruction::Gemm { alpha: Value::new(p.dtype(), -1.0), op_a, a: left, op_b, b: right, beta: alpha, c: bi });
-}
-
-/// Adds the commands of the solve with a diagonal block: `B(i) ← α·T(i,i)⁻¹·B(i)`, or `B(i) ← α·B(i)·T(i,i)⁻¹` if A multiplies
-/// from the right.
-fn divide(plan: &mut Plan, p: &Problem, alpha: Value, aii: Tile, bi: Tile) {
-    let Problem { side, uplo, op, diag, mode, .. } = *p;
-    match mode {
-        TrsmMode::Substitution => plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha, a: aii, b: bi }),
-        TrsmMode::Inverted => {
-            let inverse = plan.scratch(aii.rows(), aii.cols());
-            let pad = plan.scratch(bi.rows(), bi.cols());
-            // V ← A(i,i)⁻¹, W ← B(i), B(i) ← α·op(V)·W
-            plan.exec(Instruction::Trtri { uplo, diag, a: aii, inverse });
-            plan.exec(Instruction::Copy { a: bi, b: pad });
-            let (op_a, a, op_b, b) = match side {
-                Side::Left => (op, inverse, Op::NoTrans, pad),
-                Side::Right => (Op::NoTrans, pad, op, inverse),
-            };
-            plan.exec(Instruction::Gemm { alpha, op_a, a, op_b, b, beta: Value::new(p.dtype(), 0.0), c: bi });
-        }
-    }
 }

@@ -120,25 +120,23 @@ fn where_an_extent_is_short_the_others_fill_the_memory() {
 }
 
 #[test]
-fn a_triangle_on_one_device_is_cut_only_where_it_is_inverted() {
-    let blocking = |mode| on_one_device().trsm(1000, 5000, mode);
-    let Blocking { nb, nc, .. } = blocking(TrsmMode::Substitution);
+fn a_triangle_on_one_device_is_not_cut() {
+    let Blocking { nb, nc, .. } = on_one_device().trsm(1000, 5000);
     assert_eq!((nb, nc), (1000, 5000));
-    assert_eq!(blocking(TrsmMode::Inverted).nb, TRSM_NB);
 }
 
 #[test]
 fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
     for (n, nrhs, devices) in cases() {
         let share = nrhs.div_ceil(devices);
-        let Blocking { nb, nc, kc, .. } = in_place(devices).trsm(n, nrhs, TrsmMode::Substitution);
+        let Blocking { nb, nc, kc, .. } = in_place(devices).trsm(n, nrhs);
         assert_eq!((nb, kc), (n.min(TRSM_NB), usize::MAX));
         let rounded = (share..share + 8).contains(&nc) && nc.is_multiple_of(8);
         assert!(rounded || nc == MAX_TILE && share > MAX_TILE, "{nrhs} on {devices}: {nc}");
         for resources in limits().map(|limit| copying(devices, limit)) {
             let one = Resources { devices: 1, ..resources };
             let product = one.gemm(n.min(TRSM_NB), share, n);
-            let Blocking { nb, nc, kc, .. } = resources.trsm(n, nrhs, TrsmMode::Substitution);
+            let Blocking { nb, nc, kc, .. } = resources.trsm(n, nrhs);
             if is_held(&resources, n * (n + nrhs)) {
                 assert!(
                     nc == nrhs && kc >= n && partition(n, nb).len() <= HELD_BLOCKS && nb >= n.min(TRSM_NB),
@@ -147,9 +145,6 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
             } else {
                 assert_eq!([nb, nc, kc], [product.mc, product.nc, product.kc]);
             }
-            let square = one.gemm(20_000, 20_000, 20_000).kc;
-            let Blocking { nb, nc, kc, .. } = resources.trsm(n, nrhs, TrsmMode::Inverted);
-            assert_eq!([nb, nc, kc], [square.min(TRSM_NB).min(n), square.min(share), square]);
         }
     }
 }
@@ -226,7 +221,7 @@ fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
         for (m, n) in [(0, 0), (0, 5), (5, 0)] {
             let (product, factorisation) = (resources.gemm(m, n, m), resources.getrf(m, n));
             assert!(product.mc <= m && product.nc <= n && factorisation.nb > 0);
-            assert!(resources.trsm(m, n, TrsmMode::Substitution).nb > 0);
+            assert!(resources.trsm(m, n).nb > 0);
             assert!([Side::Left, Side::Right].iter().all(|&side| resources.laswp(m, n, side).nc > 0));
         }
     }
@@ -239,7 +234,7 @@ fn a_block_that_is_held_fits_in_a_buffer() {
     let n = 4096;
     let resources = |copy_limit| Resources { copy_limit: Some(copy_limit), memory: Some(1 << 40), ..in_place(1) };
     let (block, matrix) = (8 * n * n / HELD_BLOCKS, 8 * n * n);
-    let trsm = |limit| resources(limit).trsm(n, n, TrsmMode::Substitution).nb;
+    let trsm = |limit| resources(limit).trsm(n, n).nb;
     assert_eq!([2 * block, 2 * block - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);
     let getrf = |limit| resources(limit).getrf(n, n).nb;
     assert_eq!([2 * matrix, 2 * matrix - 1].map(getrf), [n, COPIED_NB]);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::device::{HostRect, Operand};
 use crate::engine::DeviceRuntime;
-use crate::enums::{Diag, Op, Side, Uplo};
+use crate::enums::{Diag, Op, Side, TrsmMode, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::Instruction;
 use crate::scalar::{DType, Element};
@@ -52,8 +52,8 @@ impl DeviceRuntime {
                 Instruction::Gemm { alpha: one, op_a, a, op_b, b, beta, c }
             }
             TimedKernel::Trsm => {
-                let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-                Instruction::Trsm { side, uplo, op, diag, alpha: one, a, b }
+                let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+                Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a, b }
             }
             TimedKernel::Getrf => {
                 Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv: column(&ipiv, n), info: column(&info, 1) }

@@ -18,7 +18,7 @@ use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::{Lane, Reach, Step};
 use crate::engine::registers::Registers;
 use crate::engine::{DeviceRuntime, Run, RunError, lock, reach, run};
-use crate::enums::{Diag, Layout, Op, Side, Uplo};
+use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::{Instruction, Region};
@@ -97,8 +97,8 @@ fn plan_of(tasks: &[TaskCase], layout: Layout) -> Plan {
                     c,
                 });
             } else {
-                let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-                plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: Value::F64(1.0), a, b: c });
+                let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+                plan.exec(Instruction::Trsm { mode, side, uplo, op, diag, alpha: Value::F64(1.0), a, b: c });
             }
             plan.mark(crate::command::Queue::Ld);
         }

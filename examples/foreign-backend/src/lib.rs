@@ -139,13 +139,8 @@ unsafe fn run<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
             gemm::<T>(alpha.get(), (op_a, &Matrix::of(a)), (op_b, &Matrix::of(b)), beta.get(), &Matrix::of(c));
         }
-        Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+        Instruction::Trsm { side, uplo, op, diag, alpha, a, b, .. } => {
             trsm::<T>((side, uplo, op, diag), alpha.get(), &Matrix::of(a), &Matrix::of(b));
-        }
-        Instruction::Trtri { uplo, diag, a, inverse } => {
-            let (a, inverse) = (Matrix::<T>::of(a), Matrix::of(inverse));
-            each(&inverse, |i, j| if i == j { T::ONE } else { T::ZERO });
-            trsm((Side::Left, uplo, Op::NoTrans, diag), T::ONE, &a, &inverse);
         }
         Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
             getrf::<T>(pivoting, first_row, &Matrix::of(a), &Matrix::of(ipiv), &Matrix::of(info));

@@ -39,11 +39,43 @@ fn matrices<B>(all: View<'_, B>, count: usize, first: usize, some: usize) -> Vie
     all.sub(0, first * cols, all.rows, some * cols)
 }
 
+/// Matrices of one shape, `step` elements apart in one buffer.
+pub(super) struct Batch<'a, B> {
+    pub first: View<'a, B>,
+    pub step: usize,
+}
+
+// implemented by hand, because a derived `Clone` would require `B: Clone`
+impl<B> Clone for Batch<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Batch<'_, B> {}
+
+impl<'a, B> Batch<'a, B> {
+    /// `count` matrices that lie side by side.
+    fn side_by_side(all: View<'a, B>, count: usize) -> Self {
+        Batch { first: matrix(all, count, 0), step: all.cols / count * all.ld }
+    }
+
+    /// Returns matrix `i`.
+    fn at(&self, i: usize) -> View<'a, B> {
+        View { at: self.first.at + i * self.step, ..self.first }
+    }
+
+    /// Returns the arguments for the matrices from number `i` on: buffer, first element, leading dimension, and the distance between two
+    /// matrices.
+    fn args(&self, i: usize, is_written: bool) -> [Arg<'a, B>; 4] {
+        let [memory, at, ld] = if is_written { Arg::output(self.at(i)) } else { Arg::input(self.at(i)) };
+        [memory, at, ld, Arg::Size(self.step)]
+    }
+}
+
 /// Returns the arguments for matrices that lie side by side: buffer, first element, leading dimension, and the distance between
 /// two matrices.
 fn args<'a, B>(all: View<'a, B>, count: usize, is_written: bool) -> [Arg<'a, B>; 4] {
-    let [memory, at, ld] = if is_written { Arg::output(all) } else { Arg::input(all) };
-    [memory, at, ld, Arg::Size(all.cols / count * all.ld)]
+    Batch::side_by_side(all, count).args(0, is_written)
 }
 
 /// Returns the smallest power of two that is at least `enough`, or `most` (a power of two) if that is less.
@@ -101,7 +133,7 @@ impl<D: Target> Sequence<'_, D> {
         (0..count).step_by(most).map(move |first| (first, most.min(count - first)))
     }
 
-    /// Computes C ← α·op(A)·op(B) + β·C for each matrix of a batch.
+    /// Computes C ← α·op(A)·op(B) + β·C for each of `count` matrices that lie side by side.
     pub(super) unsafe fn gemm_batched(
         &mut self,
         count: usize,
@@ -114,28 +146,38 @@ impl<D: Target> Sequence<'_, D> {
         if count == 0 || c.is_empty() {
             return Ok(());
         }
-        let (m, n) = (c.rows, c.cols / count);
-        let k = op_a.shape((a.rows, a.cols / count)).1;
-        if k == 0 || alpha.is_zero() {
+        if op_a.shape((a.rows, a.cols / count)).1 == 0 || alpha.is_zero() {
             // SAFETY: the caller upholds the contract of this module.
             return unsafe { self.scale(beta, c) };
         }
+        let [a, b, c] = [a, b, c].map(|all| Batch::side_by_side(all, count));
+        // SAFETY: the caller upholds the contract of this module.
+        unsafe { self.gemm_each(count, alpha, (op_a, a), (op_b, b), beta, c) }
+    }
+
+    /// Computes C ← α·op(A)·op(B) + β·C for each matrix of a batch. No matrix is empty.
+    pub(super) unsafe fn gemm_each(
+        &mut self,
+        count: usize,
+        alpha: Value,
+        (op_a, a): (Op, Batch<'_, D::Buffer>),
+        (op_b, b): (Op, Batch<'_, D::Buffer>),
+        beta: Value,
+        c: Batch<'_, D::Buffer>,
+    ) -> Result<()> {
+        let (m, n, k) = (c.first.rows, c.first.cols, op_a.shape((a.first.rows, a.first.cols)).1);
         let (tuning, limits) = (self.device.tuning(), &self.device.facts().limits);
         let program = gemm_program(tuning, limits, self.dtype, [m, n, k], [op_a.is_trans(), op_b.is_trans()]);
         let Some(program @ Program::GemmBatched { lanes, micro, .. }) = program else {
-            return (0..count).try_for_each(|i| {
-                let (a, b, c) = (matrix(a, count, i), matrix(b, count, i), matrix(c, count, i));
-                // SAFETY: the caller upholds the contract of this module, also for one matrix of each operand.
-                unsafe { self.gemm(alpha, (op_a, a), (op_b, b), beta, c) }
-            });
+            // SAFETY: the caller upholds the contract of this module, also for one matrix of each operand.
+            return (0..count).try_for_each(|i| unsafe { self.gemm(alpha, (op_a, a.at(i)), (op_b, b.at(i)), beta, c.at(i)) });
         };
         let tile = lanes * micro;
         let tiles = m.div_ceil(tile) * n.div_ceil(tile);
         self.batches(count, 1).try_for_each(|(first, some)| {
-            let part = |all| matrices(all, count, first, some);
             let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
-            let factors = [args(part(a), some, false), args(part(b), some, false)].concat();
-            let args = [&sizes[..], &factors, &[Arg::factor(beta)], &args(part(c), some, true)].concat();
+            let factors = [a.args(first, false), b.args(first, false)].concat();
+            let args = [&sizes[..], &factors, &[Arg::factor(beta)], &c.args(first, true)].concat();
             let global = [tiles * program.local()[0], some];
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { self.device.launch(&Call { program, kernel: "gemm_batched", global, args: &args }) }

@@ -7,6 +7,7 @@ mod batched;
 mod block;
 mod gemm;
 mod getrf;
+mod inverses;
 mod mma;
 mod split;
 mod triangle;
@@ -32,11 +33,10 @@ pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Ins
     unsafe {
         match *instruction {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => sequence.gemm(alpha, (op_a, a), (op_b, b), beta, c),
-            Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+            Instruction::Trsm { mode, side, uplo, op, diag, alpha, a, b } => {
                 sequence.scale(alpha, b)?;
-                if alpha.is_zero() { Ok(()) } else { sequence.trsm((side, uplo, op, diag), a, b) }
+                if alpha.is_zero() { Ok(()) } else { sequence.trsm_in_mode(mode, (side, uplo, op, diag), a, b) }
             }
-            Instruction::Trtri { uplo, diag, a, inverse } => sequence.trtri(uplo, diag, a, inverse),
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => sequence.getrf(pivoting, first_row, a, (ipiv, info)),
             Instruction::Laswp { swaps, a, ipiv } => sequence.laswp(swaps, a, ipiv),
             Instruction::Copy { a, b } => sequence.copy(a, b),

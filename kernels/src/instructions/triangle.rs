@@ -1,17 +1,17 @@
-//! Triangular solves and inverses: special kernels for blocks on the diagonal, and products for the rest.
+//! Triangular solves: substitution or products with inverses for blocks on the diagonal, and products for the rest.
 
 use std::ops::Range;
 
-use lapidary_core::{Diag, Op, Result, Side, Uplo};
+use lapidary_core::{Diag, Op, Result, Side, TrsmMode, Uplo};
 
 use super::Sequence;
+use super::inverses::Inverses;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
-use crate::scratch::Purpose;
 use crate::thresholds::Threshold;
 
-/// A kernel for triangular solves.
+/// A kernel for triangular solves by substitution.
 #[derive(Clone, Copy)]
 struct Solver {
     program: Program,
@@ -20,6 +20,47 @@ struct Solver {
     unknowns: usize,
     /// Number of right-hand sides per work-group.
     sides: usize,
+}
+
+/// How a solve handles the blocks on the diagonal of a triangle.
+enum Blocks<'a, B> {
+    Substitution(Solver),
+    /// The blocks have been inverted.
+    Inverses(Inverses<'a, B>),
+}
+
+// implemented by hand, because a derived `Clone` would require `B: Clone`
+impl<B> Clone for Blocks<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Blocks<'_, B> {}
+
+impl<B> Blocks<'_, B> {
+    /// Returns the maximum order of a block.
+    fn order(&self) -> usize {
+        match self {
+            Blocks::Substitution(solver) => solver.unknowns,
+            Blocks::Inverses(inverses) => inverses.order,
+        }
+    }
+
+    /// Returns the number whose multiples are the rows at which a triangle may be divided.
+    fn unit(&self) -> usize {
+        match self {
+            Blocks::Substitution(_) => TRIANGLE,
+            Blocks::Inverses(inverses) => inverses.order,
+        }
+    }
+
+    /// Returns the blocks of the triangle that consists of the rows and columns `range`.
+    fn part(self, range: &Range<usize>) -> Self {
+        match self {
+            Blocks::Substitution(_) => self,
+            Blocks::Inverses(inverses) => Blocks::Inverses(inverses.part(range)),
+        }
+    }
 }
 
 impl<D: Target> Sequence<'_, D> {
@@ -42,26 +83,44 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Returns the program in which each work-item solves with a triangle, or inverts a triangle, alone.
-    fn triangle(&self) -> Program {
+    pub(super) fn triangle(&self) -> Program {
         Program::Triangle { dtype: self.dtype, group: self.device.tuning().group(Family::Triangle, self.dtype) }
     }
 
-    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹.
+    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹ by substitution.
     pub(super) unsafe fn trsm(
         &mut self,
         flags: (Side, Uplo, Op, Diag),
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
-        let solver = self.solver()?;
         // SAFETY: the caller upholds the contract of this module.
-        unsafe { self.trsm_by_halves(solver, flags, a, b) }
+        unsafe { self.trsm_in_mode(TrsmMode::Substitution, flags, a, b) }
+    }
+
+    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹. Without memory for the inverses, substitution takes their place.
+    pub(super) unsafe fn trsm_in_mode(
+        &mut self,
+        mode: TrsmMode,
+        flags @ (_, uplo, _, diag): (Side, Uplo, Op, Diag),
+        a: View<'_, D::Buffer>,
+        b: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let memory = if mode == TrsmMode::Inverted { self.memory_for_inverses(a.rows)? } else { None };
+        // SAFETY: the caller upholds the contract of this module, and the memory has room for the inverses.
+        unsafe {
+            let blocks = match &memory {
+                Some((buffer, order)) => Blocks::Inverses(self.invert(uplo, diag, a, (buffer, *order))?),
+                None => Blocks::Substitution(self.solver()?),
+            };
+            self.trsm_by_halves(blocks, flags, a, b)
+        }
     }
 
     /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹ by recursive halving, so that most of the work is products with many terms.
     unsafe fn trsm_by_halves(
         &mut self,
-        solver: Solver,
+        blocks: Blocks<'_, D::Buffer>,
         flags @ (side, uplo, op, _): (Side, Uplo, Op, Diag),
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
@@ -69,11 +128,16 @@ impl<D: Target> Sequence<'_, D> {
         let n = a.rows;
         // a lower triangle on the left, or an upper triangle on the right, is solved from the first unknown to the last
         let forward = (side == Side::Left) == (uplo.under(op) == Uplo::Lower);
-        if n <= solver.unknowns {
+        if n <= blocks.order() {
             // SAFETY: the caller upholds the contract of this module.
-            return unsafe { self.trsm_block(solver, flags, forward, a, b) };
+            return unsafe {
+                match blocks {
+                    Blocks::Substitution(solver) => self.trsm_block(solver, flags, forward, a, b),
+                    Blocks::Inverses(inverses) => self.multiply_by_inverse((side, op), inverses, b),
+                }
+            };
         }
-        let n1 = (n / 2).next_multiple_of(TRIANGLE);
+        let n1 = (n / 2).next_multiple_of(blocks.unit());
         // the kernels solve for the unknowns `s` first, then for the unknowns `t`
         let (s, t) = if forward { (0..n1, n1..n) } else { (n1..n, 0..n1) };
         let part = |range: &Range<usize>| match side {
@@ -85,14 +149,14 @@ impl<D: Target> Sequence<'_, D> {
         let (solved, rest) = (part(&s), part(&t));
         // SAFETY: the caller upholds the contract of this module, and the parts of B do not overlap.
         unsafe {
-            self.trsm_by_halves(solver, flags, block(&s, &s), solved)?;
+            self.trsm_by_halves(blocks.part(&s), flags, block(&s, &s), solved)?;
             match side {
                 // B(t) ← B(t) − op(A)(t, s)·X(s)
                 Side::Left => self.gemm(self.value(-1.0), (op, across), (Op::NoTrans, solved), self.value(1.0), rest)?,
                 // B(t) ← B(t) − X(s)·op(A)(s, t)
                 Side::Right => self.gemm(self.value(-1.0), (Op::NoTrans, solved), (op, across), self.value(1.0), rest)?,
             }
-            self.trsm_by_halves(solver, flags, block(&t, &t), rest)
+            self.trsm_by_halves(blocks.part(&t), flags, block(&t, &t), rest)
         }
     }
 
@@ -124,68 +188,5 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
         })
-    }
-
-    /// Computes V ← A⁻¹: first the inverses of blocks on the diagonal, then the block beside each pair of inverted blocks, whose
-    /// order doubles each time.
-    pub(super) unsafe fn trtri(&mut self, uplo: Uplo, diag: Diag, a: View<'_, D::Buffer>, v: View<'_, D::Buffer>) -> Result<()> {
-        let n = a.rows;
-        // SAFETY: the caller upholds the contract of this module.
-        unsafe {
-            self.scale(self.value(0.0), v)?;
-            self.trtri_blocks(uplo, diag, a, v)?;
-        }
-        let mut s = TRIANGLE;
-        while s < n {
-            for o in (0..n - s).step_by(2 * s) {
-                // SAFETY: the caller upholds the contract of this module.
-                unsafe { self.trtri_pair(uplo, a, v, (o, s, s.min(n - o - s)))? };
-            }
-            s *= 2;
-        }
-        Ok(())
-    }
-
-    unsafe fn trtri_blocks(&mut self, uplo: Uplo, diag: Diag, a: View<'_, D::Buffer>, v: View<'_, D::Buffer>) -> Result<()> {
-        let sizes = [a.rows, usize::from(uplo == Uplo::Upper), usize::from(diag == Diag::Unit)].map(Arg::Size);
-        let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
-        let program = self.triangle();
-        let global = [TRIANGLE, a.rows.div_ceil(TRIANGLE)];
-        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
-        unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }
-    }
-
-    /// Computes the block of V beside two inverted blocks of orders s and t, the first of which begins at row o.
-    unsafe fn trtri_pair(
-        &mut self,
-        uplo: Uplo,
-        a: View<'_, D::Buffer>,
-        v: View<'_, D::Buffer>,
-        (o, s, t): (usize, usize, usize),
-    ) -> Result<()> {
-        let (v11, v22) = (v.sub(o, o, s, s), v.sub(o + s, o + s, t, t));
-        let (at, rows, cols, inner, outer) = match uplo {
-            // V21 ← −V22·(A21·V11)
-            Uplo::Lower => ((o + s, o), t, s, v11, v22),
-            // V12 ← −V11·(A12·V22)
-            Uplo::Upper => ((o, o + s), s, t, v22, v11),
-        };
-        let (a, v) = (a.sub(at.0, at.1, rows, cols), v.sub(at.0, at.1, rows, cols));
-        let column = rows * self.dtype.size();
-        // the product is computed in as many columns at a time as scratch memory holds
-        let most = (self.device.tuning().max_scratch_bytes / column).clamp(1, cols);
-        for j in (0..cols).step_by(most) {
-            let cols = most.min(cols - j);
-            let product = self.device.scratch(Purpose::Product, column * cols)?;
-            let product = View { buffer: &*product, at: 0, rows, cols, ld: rows };
-            let (inner, v) = (inner.sub(0, j, inner.rows, cols), v.sub(0, j, rows, cols));
-            // SAFETY: the caller upholds the contract of this module. The product is written to scratch memory that nothing else
-            // uses.
-            unsafe {
-                self.gemm(self.value(1.0), (Op::NoTrans, a), (Op::NoTrans, inner), self.value(0.0), product)?;
-                self.gemm(self.value(-1.0), (Op::NoTrans, outer), (Op::NoTrans, product), self.value(0.0), v)?;
-            }
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Tests that thresholds are entries of the database, and that they change which kernels a call launches.
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Feature, Identity, Instruction, Limits, Op, Side, Swaps, Uplo, Value};
+use lapidary_core::{
+    DType, DeviceFacts, DeviceKind, Diag, Feature, Identity, Instruction, Limits, Op, Side, Swaps, TrsmMode, Uplo, Value,
+};
 
 use super::*;
 use crate::call::View;
@@ -62,6 +64,7 @@ fn the_shipped_database_has_every_threshold_for_all_devices() {
         Threshold::StripElements if dtype == DType::F32 => 128,
         Threshold::StripElements => 32,
         Threshold::TrsmBlock => 1 << 20,
+        Threshold::InvertedBlock => 256,
     };
     for kind in [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Other] {
         for dialect in [Dialect::OpenClC, Dialect::Wgsl] {
@@ -209,8 +212,18 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
     assert_eq!(launched("", &exchange, DType::F64), [("exchange", [256, 1])]);
     assert_eq!(launched("exchange_groups groups=7", &exchange, DType::F64), [("exchange", [7, 1])]);
     let alpha = Value::new(DType::F64, 1.0);
-    let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-    let solve = Instruction::Trsm { side, uplo, op, diag, alpha, a: view(256, 256), b: view(256, 100) };
+    let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+    let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(256, 256), b: view(256, 100) };
     let solves = |text: &str| count(&launched(text, &solve, DType::F64), "solve");
     assert_eq!(["", "trsm_block unknowns=128", "trsm_block unknowns=32"].map(solves), [1, 2, 8]);
+    // blocks of 32 unknowns are inverted at once; to double their order takes two launches, and two more for a last pair of unlike orders
+    let inverses = |order: usize, text: &str| {
+        let mode = TrsmMode::Inverted;
+        let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(order, order), b: view(order, 100) };
+        let launches = launched(text, &solve, DType::F64);
+        ["trtri_block", "gemm_batched", "copy", "solve"].map(|kernel| count(&launches, kernel))
+    };
+    assert_eq!(inverses(1024, ""), [1, 6, 4, 0]);
+    assert_eq!(inverses(1000, ""), [1, 12, 4, 0]);
+    assert_eq!(inverses(1024, "inverted_block unknowns=32"), [1, 0, 32, 0]);
 }

@@ -115,13 +115,9 @@ pub(crate) struct HostCall<'a> {
 }
 
 impl HostCall<'_> {
-    /// Returns the instructions of the call. A triangular solve with inverted blocks is priced as a solve by substitution.
+    /// Returns the instructions of the call.
     fn instructions(&self) -> Vec<Instruction<RawMat>> {
-        let of_matrices = match self.problem {
-            Problem::Trsm(problem) => vec![problem.instruction([0, 1])],
-            other => other.instructions().unwrap_or_default(),
-        };
-        of_matrices.iter().map(|instruction| instruction.map(|matrix| self.memory[matrix])).collect()
+        self.problem.instructions().iter().map(|instruction| instruction.map(|matrix| self.memory[matrix])).collect()
     }
 
     /// Number of floating-point operations of the call.

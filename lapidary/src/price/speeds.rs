@@ -77,7 +77,7 @@ impl Kernel {
 fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
     match instruction {
         Instruction::Gemm { .. } | Instruction::GemmBatched { .. } => Some(TimedKernel::Gemm),
-        Instruction::Trsm { .. } | Instruction::Trtri { .. } | Instruction::GetrsBatched { .. } => Some(TimedKernel::Trsm),
+        Instruction::Trsm { .. } | Instruction::GetrsBatched { .. } => Some(TimedKernel::Trsm),
         Instruction::Getrf { .. } | Instruction::GetrfBatched { .. } => Some(TimedKernel::Getrf),
         Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } | Instruction::ZeroPivots { .. } => None,
     }

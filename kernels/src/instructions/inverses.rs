@@ -1,0 +1,168 @@
+//! Inverses of the blocks on the diagonal of a triangle, and products with them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lapidary_core::{Diag, ErrorKind, Op, Result, Side, Uplo};
+
+use super::Sequence;
+use super::batched::Batch;
+use crate::call::{Arg, Call, Target, View};
+use crate::program::TRIANGLE;
+use crate::scratch::Purpose;
+use crate::thresholds::Threshold;
+
+/// The inverses of the blocks on the diagonal of a triangle.
+pub(super) struct Inverses<'a, B> {
+    /// The inverse of the block that begins at row and column o begins at element (o, o). The leading dimension is the order of the
+    /// blocks, so that the view is as small as all blocks together. Elements outside the blocks are no part of it.
+    v: View<'a, B>,
+    /// Order of all blocks but the last one, which may be smaller.
+    pub order: usize,
+}
+
+// implemented by hand, because a derived `Clone` would require `B: Clone`
+impl<B> Clone for Inverses<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Inverses<'_, B> {}
+
+impl<B> Inverses<'_, B> {
+    /// Returns the inverses of the blocks in the rows and columns `range`, which begins with a block.
+    pub fn part(self, range: &Range<usize>) -> Self {
+        Inverses { v: self.v.sub(range.start, range.start, range.len(), range.len()), ..self }
+    }
+}
+
+/// Returns the number of elements of a view of the inverses of blocks of `order` rows in a triangle of `n` rows.
+fn elements(n: usize, order: usize) -> usize {
+    n.saturating_mul(order + 1)
+}
+
+impl<D: Target> Sequence<'_, D> {
+    /// Returns scratch memory for the inverses of the blocks of a triangle of order `n`, and the order of the blocks, which is smaller if
+    /// memory is short. Returns `None` if there is too little memory.
+    pub(super) fn memory_for_inverses(&mut self, n: usize) -> Result<Option<(Arc<D::Buffer>, usize)>> {
+        let bytes = |order: usize| elements(n, order).saturating_mul(self.dtype.size());
+        let mut order = self.threshold(Threshold::InvertedBlock).min(n.next_power_of_two()).max(TRIANGLE);
+        while bytes(order) > self.device.tuning().max_scratch_bytes {
+            if order == TRIANGLE {
+                return Ok(None);
+            }
+            order /= 2;
+        }
+        match self.device.scratch(Purpose::Inverses, bytes(order)) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok(None),
+            memory => memory.map(|memory| Some((memory, order))),
+        }
+    }
+
+    /// Inverts the blocks of `order` rows on the diagonal of A (Du Croz and Higham 1992). One launch inverts small blocks. Each further
+    /// step computes the block beside each pair of inverted blocks, so that their order doubles.
+    pub(super) unsafe fn invert<'a>(
+        &mut self,
+        uplo: Uplo,
+        diag: Diag,
+        a: View<'_, D::Buffer>,
+        (buffer, order): (&'a D::Buffer, usize),
+    ) -> Result<Inverses<'a, D::Buffer>> {
+        let n = a.rows;
+        let all = View { buffer, at: 0, rows: elements(n, order), cols: 1, ld: elements(n, order) };
+        let v = View { rows: n, cols: n, ld: order, ..all };
+        // SAFETY: the caller upholds the contract of this module, and the buffer has room for the blocks.
+        unsafe {
+            // products with a block read its opposite triangle
+            self.scale(self.value(0.0), all)?;
+            self.invert_small_blocks(uplo, diag, a, v)?;
+            let mut s = TRIANGLE;
+            while s < order {
+                let (pairs, rest) = (n / (2 * s), n % (2 * s));
+                self.join_pairs(uplo, a, v, (0, pairs), [s, s])?;
+                if rest > s {
+                    self.join_pairs(uplo, a, v, (n - rest, 1), [s, rest - s])?;
+                }
+                s *= 2;
+            }
+        }
+        Ok(Inverses { v, order })
+    }
+
+    unsafe fn invert_small_blocks(&mut self, uplo: Uplo, diag: Diag, a: View<'_, D::Buffer>, v: View<'_, D::Buffer>) -> Result<()> {
+        let sizes = [a.rows, usize::from(uplo == Uplo::Upper), usize::from(diag == Diag::Unit)].map(Arg::Size);
+        let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
+        let program = self.triangle();
+        let global = [TRIANGLE, a.rows.div_ceil(TRIANGLE)];
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
+        unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }
+    }
+
+    /// Computes the block of V beside each of `count` pairs of inverted blocks of orders s and t. The first pair begins at row o, and the
+    /// pairs lie 2·s rows apart.
+    unsafe fn join_pairs(
+        &mut self,
+        uplo: Uplo,
+        a: View<'_, D::Buffer>,
+        v: View<'_, D::Buffer>,
+        (o, count): (usize, usize),
+        [s, t]: [usize; 2],
+    ) -> Result<()> {
+        fn blocks<B>(x: View<'_, B>, row: usize, col: usize, [rows, cols]: [usize; 2], apart: usize) -> Batch<'_, B> {
+            Batch { first: x.sub(row, col, rows, cols), step: apart * (x.ld + 1) }
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        let (v11, v22) = (blocks(v, o, o, [s, s], 2 * s), blocks(v, o + s, o + s, [t, t], 2 * s));
+        let (row, col, shape, inner, outer) = match uplo {
+            // V21 ← −V22·(A21·V11)
+            Uplo::Lower => (o + s, o, [t, s], v11, v22),
+            // V12 ← −V11·(A12·V22)
+            Uplo::Upper => (o, o + s, [s, t], v22, v11),
+        };
+        let (beside, result) = (blocks(a, row, col, shape, 2 * s), blocks(v, row, col, shape, 2 * s));
+        let [rows, cols] = shape;
+        // the products take no more memory than the inverses
+        let memory = self.device.scratch(Purpose::Product, count * rows * cols * self.dtype.size())?;
+        let products = Batch { first: View { buffer: &*memory, at: 0, rows, cols, ld: rows }, step: rows * cols };
+        let [one, minus_one, zero] = [1.0, -1.0, 0.0].map(|number| self.value(number));
+        // SAFETY: the caller upholds the contract of this module. The products are written to scratch memory that nothing else uses.
+        unsafe {
+            self.gemm_each(count, one, (Op::NoTrans, beside), (Op::NoTrans, inner), zero, products)?;
+            self.gemm_each(count, minus_one, (Op::NoTrans, outer), (Op::NoTrans, products), zero, result)
+        }
+    }
+
+    /// Computes B ← op(V)·B or B ← B·op(V) for the inverse V of one block.
+    pub(super) unsafe fn multiply_by_inverse(
+        &mut self,
+        (side, op): (Side, Op),
+        Inverses { v, .. }: Inverses<'_, D::Buffer>,
+        b: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let nrhs = if side == Side::Left { b.cols } else { b.rows };
+        let bytes = v.rows * self.dtype.size();
+        // as many right-hand sides at a time as scratch memory holds
+        let most = (self.device.tuning().max_scratch_bytes / bytes.max(1)).clamp(1, nrhs.max(1));
+        for r in (0..nrhs).step_by(most) {
+            let count = most.min(nrhs - r);
+            let part = match side {
+                Side::Left => b.sub(0, r, v.rows, count),
+                Side::Right => b.sub(r, 0, count, v.rows),
+            };
+            let memory = self.device.scratch(Purpose::Product, bytes * count)?;
+            let copy = View { buffer: &*memory, at: 0, ld: part.rows, ..part };
+            let (left, right) = match side {
+                Side::Left => ((op, v), (Op::NoTrans, copy)),
+                Side::Right => ((Op::NoTrans, copy), (op, v)),
+            };
+            // SAFETY: the caller upholds the contract of this module, and the scratch memory has room for the copy.
+            unsafe {
+                self.copy(part, copy)?;
+                self.gemm(self.value(1.0), left, right, self.value(0.0), part)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -47,6 +47,7 @@ mod parse;
 mod sizes;
 mod speed;
 
+pub use parse::BYTE_ORDER_MARK;
 pub use sizes::{Orientation, ProductSizes};
 pub use speed::Speed;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lapidary::DType;
 use lapidary::kernels::Database;
-use lapidary::kernels::database::{Entry, Family, Kernel, Least, LeastGroups, ProductSizes, Scope};
+use lapidary::kernels::database::{BYTE_ORDER_MARK, Entry, Family, Kernel, Least, LeastGroups, ProductSizes, Scope};
 
 use super::goal::Device;
 use super::message::Call;
@@ -91,8 +91,9 @@ fn existing(path: &Path, device: &Device) -> Result<(String, Vec<Entry>)> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(Failure::file(path, error)),
     };
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
     let mut database = Database::default();
-    if let Some(problem) = database.add(&path.display().to_string(), &text).first() {
+    if let Some(problem) = database.add(&path.display().to_string(), text).first() {
         return Err(Failure::usage(format!("{problem}; mend or remove the line")));
     }
     let scope = Scope::Device(device.facts.identity.model.clone());
@@ -247,7 +248,8 @@ mod tests {
         let own = "gemm_tile f32 opencl groups>=96 mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=1 stages=2";
         let other = "[device Model 6]\ngemm_tile f32 opencl mwg=8 nwg=8 kwg=8 mr=4 nr=4 vwm=1 stages=2  # m=512 n=512 k=512";
         let of_user = format!("# mine\n[device Model 5, 2 GHz]\n{own}\n\n{other}\n");
-        std::fs::write(&path, &of_user).unwrap();
+        // an editor has written a byte order mark
+        std::fs::write(&path, format!("\u{feff}{HEADING}\n{of_user}")).unwrap();
         saved(folder.path(), false, 512, 16);
         let text = saved(folder.path(), false, 512, 64);
         let (kept, measured) =

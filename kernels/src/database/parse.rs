@@ -13,6 +13,9 @@ use crate::tuning::Dialect;
 /// Kinds of devices with their names in the database.
 const KINDS: [(&str, DeviceKind); 3] = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu), ("other", DeviceKind::Other)];
 
+/// The character that some editors write before the first line of a file. It is no part of the text.
+pub const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// What a text of the database contains.
 #[derive(Default)]
 pub(super) struct Parsed {
@@ -24,8 +27,9 @@ pub(super) struct Parsed {
     pub sound: String,
 }
 
-/// Parses a text, whose name stands in the sentences.
+/// Parses a text, whose name stands in the sentences. A byte order mark before the text is no part of its first line.
 pub(super) fn parse(name: &str, text: &str) -> Parsed {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let (mut parsed, mut scope) = (Parsed::default(), Some(Scope::Any));
     for (number, line) in (1..).zip(text.lines()) {
         let (words, comment) = line.split_once('#').map_or((line, ""), |(words, comment)| (words, comment.trim()));

@@ -82,7 +82,10 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
     let stopped = if name == "stop" { words.next() } else { None };
+    let mut known: Vec<&str> = Vec::new();
     for word in words {
+        check_new(word, &known)?;
+        known.push(word);
         conditions.extend(condition(word));
         match word {
             "f32" => dtype = Some(DType::F32),
@@ -107,6 +110,7 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
             },
         }
     }
+    check_ranges(least, max_groups, &sizes)?;
     if stopped.is_some() && !values.is_empty() {
         return Err("`stop` has no parameters".to_owned());
     }
@@ -126,6 +130,33 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
         return Err(format!("`{word}` means nothing to {}, {known}", stopped.map_or(name, |_| "`stop`")));
     }
     Ok(Entry { scope: scope.clone(), dtype, dialect, least, max_groups, sizes, speed, kernel, origin })
+}
+
+/// Checks that no earlier word of an entry sets what `word` sets.
+fn check_new(word: &str, earlier: &[&str]) -> Result<(), String> {
+    let subject = |word: &str| match word {
+        "f32" | "f64" => "type".to_owned(),
+        "opencl" | "wgsl" => "language".to_owned(),
+        "tall" | "wide" => "orientation".to_owned(),
+        // `rows>` of `rows>=3`, and `mwg` of `mwg=64`
+        _ => word.split('=').next().unwrap_or(word).to_owned(),
+    };
+    match earlier.iter().find(|earlier| subject(earlier) == subject(word)) {
+        Some(earlier) if *earlier == word => Err(format!("`{word}` is given twice")),
+        Some(earlier) => Err(format!("`{word}` follows `{earlier}`: keep one of the two")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that some products meet the conditions of an entry.
+fn check_ranges(least: Least, max_groups: usize, sizes: &ProductSizes) -> Result<(), String> {
+    let least_groups = if let LeastGroups::Number(groups) = least.groups { groups } else { 0 };
+    for (name, least, most) in [("groups", least_groups, max_groups), ("terms", sizes.min_terms, sizes.max_terms)] {
+        if least > most {
+            return Err(format!("`{name}>={least}` and `{name}<={most}` hold for no product"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns a word with the name of its condition, if the word restricts an entry to some sizes or to one language.
@@ -176,7 +207,7 @@ pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kerne
     };
     match values.first() {
         None => Ok(kernel),
-        Some((parameter, _)) => Err(format!("{name} has no parameter `{parameter}`, or has it once")),
+        Some((parameter, _)) => Err(format!("{name} has no parameter `{parameter}`")),
     }
 }
 

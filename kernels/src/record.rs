@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Result};
 
+use crate::block::BlockParams;
 use crate::call::{Call, Target, View};
+use crate::database::{Family, Kernel};
 use crate::instructions::enqueue;
+use crate::mma::MmaParams;
+use crate::product::Product;
 use crate::program::Program;
 use crate::scratch::Purpose;
 use crate::tuning::Tuning;
@@ -19,6 +23,34 @@ pub struct Launch {
     pub kernel: &'static str,
     /// Number of work-groups in each dimension.
     pub groups: [usize; 2],
+}
+
+impl Launch {
+    /// Returns whether the launch runs a kernel of the database with its parameters. The text of a product may
+    /// have fewer parts than the parameters name, or single elements in place of vectors, because of the sizes of the product.
+    #[must_use]
+    pub fn is_of(&self, kernel: Kernel) -> bool {
+        match (kernel, self.program) {
+            (Kernel::Product(Product::Tile(named)), Program::GemmTile { params, .. }) => named == params,
+            (Kernel::Product(Product::Vector(named)), Program::GemmVector { params, .. }) => named == params,
+            (Kernel::Product(Product::Panel(named, _)), Program::GemmPanel { params, .. }) => named == params,
+            (Kernel::Product(Product::Block(named)), Program::GemmBlock { params, .. }) => {
+                named == BlockParams { split: named.split, vw: named.vw, ..params }
+            }
+            (Kernel::Product(Product::Mma(named)), Program::GemmMma { params, .. }) => {
+                named == MmaParams { split: named.split, ..params }
+            }
+            (Kernel::Group(Family::Elements, named), Program::Elements { group: items, .. })
+            | (Kernel::Group(Family::Triangle, named), Program::Triangle { group: items, .. })
+            | (Kernel::Group(Family::Exchange, named), Program::Exchange { items, .. })
+            | (Kernel::Group(Family::Solve, named), Program::Solve { items, .. })
+            | (Kernel::Group(Family::Panel, named), Program::Panel { items, .. })
+            | (Kernel::Group(Family::HeldRows, named), Program::HeldRows { items, .. })
+            | (Kernel::Group(Family::Columns, named), Program::Columns { items, .. }) => named == items,
+            (Kernel::Group(Family::Strips, named), Program::Strips { params, .. }) => named == params.items,
+            _ => false,
+        }
+    }
 }
 
 /// Returns the kernel launches of an instruction on matrices of `dtype`, in order, on a device that accepts all kernels of `tuning`.

@@ -1,6 +1,7 @@
 //! Parses and prints the text of the database.
 
 use std::fmt;
+use std::str::FromStr;
 
 use lapidary_core::{DType, DeviceKind};
 
@@ -32,8 +33,7 @@ pub(super) fn parse(name: &str, text: &str) -> Parsed {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let (mut parsed, mut scope) = (Parsed::default(), Some(Scope::Any));
     for (number, line) in (1..).zip(text.lines()) {
-        let (words, comment) = line.split_once('#').map_or((line, ""), |(words, comment)| (words, comment.trim()));
-        let words = words.trim();
+        let (words, comment) = (words(line), line.split_once('#').map_or("", |(_, comment)| comment.trim()));
         let place = format!("{name}:{number}");
         if let Some(inside) = words.strip_prefix('[') {
             scope = inside.strip_suffix(']').and_then(self::scope);
@@ -73,6 +73,20 @@ fn scope(text: &str) -> Option<Scope> {
         "kind" => kind(name).map(Scope::Kind),
         _ => None,
     }
+}
+
+/// Parses an entry for all devices, without a place where it comes from.
+impl FromStr for Entry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        entry(words(text), &Scope::Any, String::new())
+    }
+}
+
+/// Returns the part of a line before its comment.
+fn words(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default().trim()
 }
 
 fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {

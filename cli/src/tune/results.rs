@@ -159,12 +159,14 @@ fn restrict(entries: &mut [&mut Entry]) {
             let [mwg, nwg] = product.tile();
             let parts = sizes(entry).map_or(1, |[_, _, k]| product.parts(k));
             let groups = (pair[0] * pair[1]).sqrt() / (mwg * nwg) as f64 * parts as f64;
-            entry.least.groups = LeastGroups::Number(groups.ceil() as usize);
+            entry.least.groups = LeastGroups::Number((groups.ceil() as usize).min(LARGEST));
         }
     }
     if let Some(last) = entries.last_mut() {
         let least = match (last.kernel, sizes(last)) {
-            (Kernel::Product(product), Some(sizes)) if last.sizes == ProductSizes::default() => product.groups(sizes) / 4,
+            (Kernel::Product(product), Some(sizes)) if last.sizes == ProductSizes::default() => {
+                (product.groups(sizes) / 4).min(LARGEST)
+            }
             _ => 0,
         };
         last.least.groups = LeastGroups::Number(least);
@@ -227,6 +229,13 @@ mod tests {
             let used = tuning.products(DType::F32, [n; 3]).next().map(|product| product.tile()[0]);
             assert_eq!(used, tile, "{n}");
         }
+    }
+
+    #[test]
+    fn entries_for_the_largest_products_can_be_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let [_, text] = [(1 << 17, 8), (1 << 18, 8)].map(|(n, tile)| saved(folder.path(), false, n, tile));
+        assert_eq!(Database::default().add("file", &text), Vec::<String>::new());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use lapidary::kernels::{self, Database, Dialect, Launch, Product, Threshold, Tun
 use lapidary::{DType, DeviceFacts, Diag, Op, Side, Uplo};
 
 use crate::failure::{Failure, Result};
-use crate::options::{DTypeFlag, DeviceOptions};
+use crate::options::{DTypeFlag, DeviceOptions, advise_gpu};
 use crate::report::{counted, note, out};
 use crate::shape::{Shape, ShapeOptions};
 
@@ -124,7 +124,7 @@ fn check_shown(entry: &Entry, shape: &Shape, launches: &[Launch], tuning: &Tunin
 fn device(args: &Args) -> Result<(DeviceFacts, Dialect)> {
     let machine = args.device.open()?;
     let found = machine.devices().find_map(|facts| Some((facts.clone(), super::tune::dialect(&facts.name)?)));
-    found.ok_or_else(|| Failure::usage("the CPU backend has no generated kernels: name an OpenCL or wgpu device with --device"))
+    found.ok_or_else(|| Failure::usage(format!("the CPU backend has no generated kernels: {}", advise_gpu())))
 }
 
 /// The instruction of a call whose matrices lie in device memory, each in a buffer of its own.

@@ -11,8 +11,8 @@ use lapidary_tune::Method;
 use crate::bench::plot::check_picture;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions};
-use crate::report::{note, out};
+use crate::options::{DTypeFlag, DeviceOptions, advise_gpu};
+use crate::report::{counted, note, out};
 use crate::tune::goal::Device;
 use crate::tune::message::{Call, Message};
 use crate::tune::replay::Replay;
@@ -130,13 +130,23 @@ impl Args {
         Task::named(&self.task).expect("the command line accepts only names of tasks")
     }
 
+    /// The kernels of the task that the device has: the one that the options name, or all.
     fn kernels(&self, device: &Device) -> Result<Vec<&'static str>> {
-        let all = if device.language.is_some() { self.task().kernels() } else { self.task().of_cpu() };
+        let (task, name, what) = (self.task(), &device.facts.name, &self.task);
+        let (all, others) = match device.language {
+            Some(_) => (task.kernels(), task.of_cpu()),
+            None => (task.of_cpu(), task.kernels()),
+        };
+        let advice = || if device.language.is_some() { "name the CPU backend with --device cpu".to_owned() } else { advise_gpu() };
         match &self.kernel {
+            None if all.is_empty() => Err(Failure::usage(format!("{name} has nothing to tune for {what}: {}", advice()))),
             None => Ok(all.to_vec()),
-            Some(name) => match all.iter().find(|known| *known == name) {
+            Some(kernel) => match all.iter().find(|known| *known == kernel) {
                 Some(kernel) => Ok(vec![*kernel]),
-                None => Err(Failure::usage(format!("--kernel {name}: the kernels of {} are {}", self.task, all.join(", ")))),
+                None if others.contains(&kernel.as_str()) => {
+                    Err(Failure::usage(format!("--kernel {kernel}: {name} has no such kernel: {}", advice())))
+                }
+                None => Err(Failure::usage(format!("--kernel {kernel}: the kernels of {what} on {name} are {}", all.join(", ")))),
             },
         }
     }

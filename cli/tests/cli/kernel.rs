@@ -120,5 +120,9 @@ fn wrong_usage_is_told() {
     for routine in ["getrs", "gesv"] {
         on(&[routine, "--n", "40"], &[&format!("{routine} is several instructions"), "getrf, laswp and trsm"]);
     }
-    refused(&s, &["kernel", "gemm", "--n", "40", "--device", "cpu"], &["the CPU backend has no generated kernels"]);
+    refused(
+        &s,
+        &["kernel", "gemm", "--n", "40", "--device", "cpu"],
+        &["the CPU backend has no generated kernels: name one of ", "opencl:0"],
+    );
 }

@@ -204,7 +204,14 @@ fn wrong_usage_is_told() {
     on(&["--record", "x.svg", "--plot", "./x.svg"], &["--record and --plot name the same file"]);
     on(&["--budget", "0", "--record", "x"], &["--budget 0 measures nothing"]);
     refused(&s, &["tune", "laswp", "--device", "opencl:0", "--plot", "x.svg"], &["laswp does no floating-point operations"]);
-    refused(&s, &["tune", "trsm", "--device", "cpu"], &["cpu has for trsm no kernels"]);
+    let advice = ["name one of ", "opencl:0", "with --device, such as --device "];
+    let on_cpu = |more: &[&'static str], words: &[&str]| {
+        refused(&s, &[&["tune", "--device", "cpu"], more].concat(), &[words, &advice].concat());
+    };
+    on_cpu(&["trsm"], &["cpu has nothing to tune for trsm"]);
+    on_cpu(&["--kernel", "gemm_tile"], &["--kernel gemm_tile: cpu has no such kernel"]);
+    refused(&s, &["tune", "--device", "cpu", "--kernel", "gemm_best"], &["the kernels of gemm on cpu are cpu_blocks"]);
+    on(&["--kernel", "cpu_blocks"], &["--kernel cpu_blocks: opencl:0 has no such kernel", "name the CPU backend with --device cpu"]);
     refused(
         &s,
         &["tune", "scale", "--device", "opencl:0", "--n", "3", "--k", "3"],

@@ -281,13 +281,6 @@ impl Database {
         parsed.problems
     }
 
-    /// Returns a text without the lines that [`add`](Self::add) would skip, and a sentence for each of these lines.
-    #[must_use]
-    pub fn sound(name: &str, text: &str) -> (String, Vec<String>) {
-        let parsed = parse::parse(name, text);
-        (parsed.sound, parsed.problems)
-    }
-
     /// Adds the entries of another database after the entries of this one.
     #[must_use]
     pub fn then(mut self, other: &Database) -> Self {

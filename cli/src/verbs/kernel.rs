@@ -58,9 +58,8 @@ pub fn run(args: &Args) -> Result<()> {
         Some(_) => Dialect::Wgsl,
         None => of_device,
     };
-    let (mine, problems) = args.device.settings()?.user_kernels();
-    let refused = refusals(&mine, &facts, dialect);
-    problems.iter().chain(&refused).for_each(|problem| note(&format!("note: {problem}")));
+    let (mine, _) = args.device.settings()?.user_kernels();
+    refusals(&mine, &facts, dialect).iter().for_each(|problem| note(&format!("note: {problem}")));
     let tuning = Tuning::lookup(&mine.then(Database::shipped()), &facts, dialect);
     let given = args.params.as_deref().map(|text| given(text, dtype, dialect)).transpose()?;
     let tuning = match &given {

@@ -24,8 +24,6 @@ pub(super) struct Parsed {
     pub entries: Vec<Entry>,
     /// A sentence for each line that is no entry. The lines below a damaged scope are skipped.
     pub problems: Vec<String>,
-    /// The text without the lines that are skipped.
-    pub sound: String,
 }
 
 /// Parses a text, whose name stands in the sentences. A byte order mark before the text is no part of its first line.
@@ -39,20 +37,15 @@ pub(super) fn parse(name: &str, text: &str) -> Parsed {
             scope = inside.strip_suffix(']').and_then(self::scope);
             if scope.is_none() {
                 parsed.problems.push(format!("{place}: `{words}` names no devices, and the entries below it are skipped"));
-                continue;
             }
         } else if !words.is_empty() {
             let Some(scope) = &scope else { continue };
             let origin = if comment.is_empty() { place.clone() } else { format!("{place}: {comment}") };
             match entry(words, scope, origin) {
                 Ok(entry) => parsed.entries.push(entry),
-                Err(reason) => {
-                    parsed.problems.push(format!("{place}: `{words}` is skipped: {reason}"));
-                    continue;
-                }
+                Err(reason) => parsed.problems.push(format!("{place}: `{words}` is skipped: {reason}")),
             }
         }
-        parsed.sound.extend([line, "\n"]);
     }
     parsed
 }

@@ -111,15 +111,6 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
     let mut database = Database::default();
     assert_eq!(database.add("my.txt", text), Vec::<String>::new());
     assert_eq!(kernels(&database, &facts("", "", ""), Dialect::Wgsl), ["solve items=2"]);
-    assert_eq!(Database::sound("my.txt", text), ("[kind cpu]\nsolve items=1\n[any]\nsolve items=2\n".to_owned(), Vec::new()));
-}
-
-#[test]
-fn a_sound_text_has_no_damaged_line_and_no_entry_below_a_damaged_scope() {
-    let text = "# mine\n[any]\nsolve items=1  # m=1\nsolve items=x\n[kind phone]\nsolve items=2\n[kind cpu]\nsolve items=3";
-    let (sound, problems) = Database::sound("my.txt", text);
-    assert_eq!(sound, "# mine\n[any]\nsolve items=1  # m=1\n[kind cpu]\nsolve items=3\n");
-    assert!(problems.len() == 2 && problems[0].starts_with("my.txt:4:") && problems[1].starts_with("my.txt:5:"), "{problems:?}");
 }
 
 #[test]

@@ -30,25 +30,34 @@ impl Launch {
     /// have fewer parts than the parameters name, or single elements in place of vectors, because of the sizes of the product.
     #[must_use]
     pub fn is_of(&self, kernel: Kernel) -> bool {
-        match (kernel, self.program) {
-            (Kernel::Product(Product::Tile(named)), Program::GemmTile { params, .. }) => named == params,
-            (Kernel::Product(Product::Vector(named)), Program::GemmVector { params, .. }) => named == params,
-            (Kernel::Product(Product::Panel(named, _)), Program::GemmPanel { params, .. }) => named == params,
-            (Kernel::Product(Product::Block(named)), Program::GemmBlock { params, .. }) => {
-                named == BlockParams { split: named.split, vw: named.vw, ..params }
+        let program = self.program;
+        match kernel {
+            Kernel::Product(Product::Tile(named)) => matches!(program, Program::GemmTile { params, .. } if params == named),
+            Kernel::Product(Product::Vector(named)) => matches!(program, Program::GemmVector { params, .. } if params == named),
+            Kernel::Product(Product::Panel(named, _)) => matches!(program, Program::GemmPanel { params, .. } if params == named),
+            Kernel::Product(Product::Block(named)) => {
+                let same = |params| BlockParams { split: named.split, vw: named.vw, ..params } == named;
+                matches!(program, Program::GemmBlock { params, .. } if same(params))
             }
-            (Kernel::Product(Product::Mma(named)), Program::GemmMma { params, .. }) => {
-                named == MmaParams { split: named.split, ..params }
+            Kernel::Product(Product::Mma(named)) => {
+                let same = |params| MmaParams { split: named.split, ..params } == named;
+                matches!(program, Program::GemmMma { params, .. } if same(params))
             }
-            (Kernel::Group(Family::Elements, named), Program::Elements { group: items, .. })
-            | (Kernel::Group(Family::Triangle, named), Program::Triangle { group: items, .. })
-            | (Kernel::Group(Family::Exchange, named), Program::Exchange { items, .. })
-            | (Kernel::Group(Family::Solve, named), Program::Solve { items, .. })
-            | (Kernel::Group(Family::Panel, named), Program::Panel { items, .. })
-            | (Kernel::Group(Family::HeldRows, named), Program::HeldRows { items, .. })
-            | (Kernel::Group(Family::Columns, named), Program::Columns { items, .. }) => named == items,
-            (Kernel::Group(Family::Strips, named), Program::Strips { params, .. }) => named == params.items,
-            _ => false,
+            Kernel::Group(family, named) => match family {
+                Family::Elements => matches!(program, Program::Elements { group, .. } if group == named),
+                Family::Triangle => matches!(program, Program::Triangle { group, .. } if group == named),
+                Family::Exchange => matches!(program, Program::Exchange { items, .. } if items == named),
+                Family::Solve => matches!(program, Program::Solve { items, .. } if items == named),
+                Family::Panel => matches!(program, Program::Panel { items, .. } if items == named),
+                Family::HeldRows => matches!(program, Program::HeldRows { items, .. } if items == named),
+                Family::Columns => matches!(program, Program::Columns { items, .. } if items == named),
+                Family::Strips => matches!(program, Program::Strips { params, .. } if params.items == named),
+                // the size of a matrix decides how many work-items of the entry have work
+                Family::Batched => {
+                    matches!(program, Program::GemmBatched { .. } | Program::LuBatched { .. } | Program::LuRows { .. })
+                }
+            },
+            Kernel::Cpu(_) | Kernel::Threshold(..) | Kernel::Stop(_) => false,
         }
     }
 }

@@ -233,7 +233,10 @@ fn wrong_usage_is_told() {
     on_cpu(&["trsm"], &["cpu has nothing to tune for trsm"]);
     on_cpu(&["--kernel", "gemm_tile"], &["--kernel gemm_tile: cpu has no such kernel"]);
     refused(&s, &["tune", "--device", "cpu", "--kernel", "gemm_best"], &["the kernels of gemm on cpu are cpu_blocks"]);
-    on(&["--kernel", "cpu_blocks"], &["--kernel cpu_blocks: opencl:0 has no such kernel", "name the CPU backend with --device cpu"]);
+    on(
+        &["--kernel", "cpu_blocks"],
+        &["--kernel cpu_blocks: opencl:0 has no such kernel", "name the CPU backend with --device cpu"],
+    );
     refused(
         &s,
         &["tune", "scale", "--device", "opencl:0", "--n", "3", "--k", "3"],

@@ -114,7 +114,6 @@ fn existing(path: &Path, device: &Device) -> Result<(String, Vec<Entry>)> {
     Ok((kept[first..].iter().map(|line| format!("{line}\n")).collect(), entries))
 }
 
-/// Whether an entry was measured with a call of this type and these sizes.
 /// Whether a winner takes the place of an entry: one for the same call, or for the same kernel if its entries apply to all sizes.
 fn is_replaced(entry: &Entry, winner: &Winner) -> bool {
     let is_of_all_sizes = !matches!(winner.kernel, Kernel::Product(_) | Kernel::Cpu(_));
@@ -122,6 +121,7 @@ fn is_replaced(entry: &Entry, winner: &Winner) -> bool {
     is_of_call(entry, &winner.call) || (is_of_all_sizes && is_of_kernel && sizes(entry).is_some())
 }
 
+/// Whether an entry was measured with a call of this type and these sizes.
 fn is_of_call(entry: &Entry, call: &Call) -> bool {
     entry.dtype == Some(call.dtype()) && sizes(entry) == Some(call.sizes)
 }

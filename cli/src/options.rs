@@ -1,6 +1,7 @@
 //! Options that several commands share.
 
 use std::collections::HashSet;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::{Args, ValueEnum};
@@ -83,6 +84,25 @@ pub fn note_programs() {
     if let Some(trouble) = PROGRAMS.get().and_then(|programs| programs.trouble()) {
         note(&format!("note: compiled programs are not kept: {trouble}; set LAPIDARY_CACHE_DIR to another folder"));
     }
+}
+
+/// Names the OpenCL and wgpu devices of this computer, and the option that selects one, for the message of a command that needs such a
+/// device. Another process of this program opens the devices, because a driver may crash or hang.
+pub fn advise_gpu() -> String {
+    let found: Vec<String> = ["opencl", "wgpu"].into_iter().flat_map(device_names).collect();
+    match found.first() {
+        Some(first) => format!("name one of {} with --device, such as --device {first} (see `lapidary devices`)", found.join(", ")),
+        None => "this computer has no OpenCL or wgpu device (see `lapidary devices`)".to_owned(),
+    }
+}
+
+/// The names of the devices of a backend. Empty if none opens.
+fn device_names(backend: &str) -> Vec<String> {
+    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let output = Command::new(program).args(["devices", "--json", "--device", backend]).stdin(Stdio::null()).output();
+    let list: Value = output.ok().and_then(|output| serde_json::from_slice(&output.stdout).ok()).unwrap_or_default();
+    let devices = list["devices"].as_array().into_iter().flatten();
+    devices.filter_map(|device| Some(device["name"].as_str()?.to_owned())).collect()
 }
 
 /// The element type as a command-line option.

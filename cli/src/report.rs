@@ -98,14 +98,15 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     if readable { format!("{value:.decimals$}") } else { format!("{value:.decimals$e}") }
 }
 
-/// Formats a count with its noun, such as `1 device` or `2 devices`.
+/// Formats a count with its noun, such as `1 device`, `2 devices`, `2 launches` or `2 entries`.
 pub fn counted(count: usize, thing: &str) -> String {
-    let ending = match count {
-        1 => "",
-        _ if thing.ends_with("ch") => "es",
-        _ => "s",
+    let (stem, ending) = match (count, thing.strip_suffix('y')) {
+        (1, _) => (thing, ""),
+        (_, Some(stem)) => (stem, "ies"),
+        (_, None) if thing.ends_with("ch") => (thing, "es"),
+        (_, None) => (thing, "s"),
     };
-    format!("{count} {thing}{ending}")
+    format!("{count} {stem}{ending}")
 }
 
 /// Formats a duration in seconds, milliseconds or microseconds.

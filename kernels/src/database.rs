@@ -21,7 +21,8 @@
 //! | `terms>=N`, `terms<=N` | products with at least, or at most, N terms (extent along k) |
 //! | `rows>=N` | panels, and row exchanges of matrices, with at least N rows |
 //!
-//! A word that means nothing to the kernel of an entry, such as `tall` for `exchange`, is refused.
+//! A word that means nothing to the kernel of an entry, such as `tall` for `exchange`, is refused. So is a word that sets what an
+//! earlier word has set, as in `mwg=64 mwg=32`, `f32 f64` or `tall wide`.
 //!
 //! An entry for products may state the speed of its kernel: `peak=N` in GFLOP/s, `half=N`, the number of terms with which the kernel
 //! reaches half of the peak, and `alone=N`, the speed of a multiprocessor with one work-group in percent of that with many. Of entries
@@ -47,6 +48,7 @@ mod parse;
 mod sizes;
 mod speed;
 
+pub use parse::BYTE_ORDER_MARK;
 pub use sizes::{Orientation, ProductSizes};
 pub use speed::Speed;
 
@@ -277,13 +279,6 @@ impl Database {
         let parsed = parse::parse(name, text);
         self.entries.extend(parsed.entries);
         parsed.problems
-    }
-
-    /// Returns a text without the lines that [`add`](Self::add) would skip, and a sentence for each of these lines.
-    #[must_use]
-    pub fn sound(name: &str, text: &str) -> (String, Vec<String>) {
-        let parsed = parse::parse(name, text);
-        (parsed.sound, parsed.problems)
     }
 
     /// Adds the entries of another database after the entries of this one.

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Result};
 
+use crate::block::BlockParams;
 use crate::call::{Call, Target, View};
+use crate::database::{Family, Kernel};
 use crate::instructions::enqueue;
+use crate::mma::MmaParams;
+use crate::product::Product;
 use crate::program::Program;
 use crate::scratch::Purpose;
 use crate::tuning::Tuning;
@@ -19,6 +23,43 @@ pub struct Launch {
     pub kernel: &'static str,
     /// Number of work-groups in each dimension.
     pub groups: [usize; 2],
+}
+
+impl Launch {
+    /// Returns whether the launch runs a kernel of the database with its parameters. The text of a product may
+    /// have fewer parts than the parameters name, or single elements in place of vectors, because of the sizes of the product.
+    #[must_use]
+    pub fn is_of(&self, kernel: Kernel) -> bool {
+        let program = self.program;
+        match kernel {
+            Kernel::Product(Product::Tile(named)) => matches!(program, Program::GemmTile { params, .. } if params == named),
+            Kernel::Product(Product::Vector(named)) => matches!(program, Program::GemmVector { params, .. } if params == named),
+            Kernel::Product(Product::Panel(named, _)) => matches!(program, Program::GemmPanel { params, .. } if params == named),
+            Kernel::Product(Product::Block(named)) => {
+                let same = |params| BlockParams { split: named.split, vw: named.vw, ..params } == named;
+                matches!(program, Program::GemmBlock { params, .. } if same(params))
+            }
+            Kernel::Product(Product::Mma(named)) => {
+                let same = |params| MmaParams { split: named.split, ..params } == named;
+                matches!(program, Program::GemmMma { params, .. } if same(params))
+            }
+            Kernel::Group(family, named) => match family {
+                Family::Elements => matches!(program, Program::Elements { group, .. } if group == named),
+                Family::Triangle => matches!(program, Program::Triangle { group, .. } if group == named),
+                Family::Exchange => matches!(program, Program::Exchange { items, .. } if items == named),
+                Family::Solve => matches!(program, Program::Solve { items, .. } if items == named),
+                Family::Panel => matches!(program, Program::Panel { items, .. } if items == named),
+                Family::HeldRows => matches!(program, Program::HeldRows { items, .. } if items == named),
+                Family::Columns => matches!(program, Program::Columns { items, .. } if items == named),
+                Family::Strips => matches!(program, Program::Strips { params, .. } if params.items == named),
+                // the size of a matrix decides how many work-items of the entry have work
+                Family::Batched => {
+                    matches!(program, Program::GemmBatched { .. } | Program::LuBatched { .. } | Program::LuRows { .. })
+                }
+            },
+            Kernel::Cpu(_) | Kernel::Threshold(..) | Kernel::Stop(_) => false,
+        }
+    }
 }
 
 /// Returns the kernel launches of an instruction on matrices of `dtype`, in order, on a device that accepts all kernels of `tuning`.

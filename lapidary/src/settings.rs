@@ -87,13 +87,12 @@ impl Settings {
         crate::tuned::of_user(self)
     }
 
-    /// Returns the text of the user's tuned kernels, which is empty if there are none. Lines that are no entries are left out; the second
-    /// value has a note for each of them.
+    /// Returns the text of the user's tuned kernels, which is empty if there are none.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// A file cannot be read, or a line is no entry. The error has a note for each of them.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
-    pub fn tuned_kernels(&self) -> std::io::Result<(String, Vec<String>)> {
+    pub fn tuned_kernels(&self) -> std::result::Result<String, Vec<String>> {
         crate::tuned::text(self)
     }
 

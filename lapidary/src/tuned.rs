@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use lapidary_core::algorithms::{Problem, gemm};
-use lapidary_core::{Error, ErrorKind, Gemm, Result, Scalar};
+use lapidary_core::{Error, ErrorKind, Gemm, Scalar};
 use lapidary_kernels::Database;
+use lapidary_kernels::database::BYTE_ORDER_MARK;
 
 use crate::machine::Machine;
 use crate::settings::Settings;
@@ -21,25 +22,37 @@ pub(crate) fn database(settings: &Settings) -> (Database, Vec<String>) {
 pub(crate) fn of_user(settings: &Settings) -> (Database, Vec<String>) {
     let (mut tuned, mut notes) = (Database::default(), Vec::new());
     for path in settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut notes)) {
-        match std::fs::read(&path) {
-            Ok(text) => notes.extend(tuned.add(&path.display().to_string(), &String::from_utf8_lossy(&text))),
-            Err(error) => notes.push(format!("{}: tuned kernels are not used: {error}", path.display())),
+        match read(&path) {
+            Ok(text) => notes.extend(tuned.add(&path.display().to_string(), &text)),
+            Err(note) => notes.push(note),
         }
     }
     (tuned, notes)
 }
 
-/// Returns the text of the user's tuned kernels without damaged lines, and a note for each of them. Each file begins with a line for all devices, because a line that names the devices
-/// of one file must not apply to the next file.
-pub(crate) fn text(settings: &Settings) -> std::io::Result<(String, Vec<String>)> {
+/// Returns the text of the user's tuned kernels. Each file begins with a line for all devices, because a line that names the devices of
+/// one file must not apply to the next file.
+///
+/// # Errors
+/// A file cannot be read, or a line is no entry. The errors are the notes of [`of_user`].
+pub(crate) fn text(settings: &Settings) -> Result<String, Vec<String>> {
     let (mut all, mut notes) = (String::new(), Vec::new());
-    for path in settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut Vec::new())) {
-        let text = std::fs::read(&path)?;
-        let (sound, problems) = Database::sound(&path.display().to_string(), &String::from_utf8_lossy(&text));
-        all += &format!("[any]\n{sound}\n");
-        notes.extend(problems);
+    for path in settings.kernels_folder().map_or_else(Vec::new, |folder| files(&folder, &mut notes)) {
+        match read(&path) {
+            Ok(text) => {
+                notes.extend(Database::default().add(&path.display().to_string(), &text));
+                all += &format!("[any]\n{}\n", text.trim_start_matches(BYTE_ORDER_MARK));
+            }
+            Err(note) => notes.push(note),
+        }
     }
-    Ok((all, notes))
+    if notes.is_empty() { Ok(all) } else { Err(notes) }
+}
+
+/// Reads a file of tuned kernels. The error is a note for the user.
+fn read(path: &Path) -> Result<String, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("{}: tuned kernels are not used: {error}", path.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns the text files of a folder in the order of their names. There need not be a folder.
@@ -67,7 +80,7 @@ impl Machine {
     ///
     /// # Errors
     /// A line of the text names no kernel, a kernel exceeds a limit of a device, or the kernels of no device have parameters.
-    pub fn prefer_kernels(&self, entries: &str) -> Result<()> {
+    pub fn prefer_kernels(&self, entries: &str) -> lapidary_core::Result<()> {
         let mut preferred = None;
         self.visit_devices(&mut |device| {
             let of_device = device.prefer_kernels(entries);
@@ -87,7 +100,7 @@ impl Machine {
     ///
     /// # Errors
     /// The shapes do not agree, a matrix lies in host memory, or a device failed.
-    pub fn repeat_gemm<T: Scalar>(&self, args: Gemm<'_, T>, times: usize) -> Result<()> {
+    pub fn repeat_gemm<T: Scalar>(&self, args: Gemm<'_, T>, times: usize) -> lapidary_core::Result<()> {
         let (problem, memory) = gemm::normalise(&args.check().map_err(Error::untouched)?);
         let resident = self.resident_device("repeat_gemm", &memory)?;
         let device = resident.ok_or_else(|| Error::invalid("repeat_gemm", "the matrices lie in host memory: upload them first"))?;
@@ -129,14 +142,18 @@ mod tests {
     #[test]
     fn the_devices_of_one_file_are_not_those_of_the_next_in_the_text() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(text(&settings(folder.path())).unwrap(), (String::new(), Vec::new()));
+        assert_eq!(text(&settings(folder.path())), Ok(String::new()));
         std::fs::write(folder.path().join("a.txt"), "[device other]\nsolve items=2").unwrap();
-        std::fs::write(folder.path().join("b.txt"), "solve items=4\nsolve items\n").unwrap();
-        let (text, notes) = text(&settings(folder.path())).unwrap();
-        assert!(notes.len() == 1 && notes[0].contains("b.txt:2: `solve items` is skipped"), "{notes:?}");
+        std::fs::write(folder.path().join("b.txt"), "\u{feff}solve items=4\n").unwrap();
         let mut all = Database::default();
-        assert_eq!(all.add("all", &text), Vec::<String>::new());
+        assert_eq!(all.add("all", &text(&settings(folder.path())).unwrap()), Vec::<String>::new());
         assert_eq!(first(&all), "solve items=4");
+        // with a damaged line or file there is no text
+        std::fs::write(folder.path().join("c.txt"), "solve items=4\nsolve items\n").unwrap();
+        std::fs::create_dir(folder.path().join("d.txt")).unwrap();
+        let notes = text(&settings(folder.path())).unwrap_err();
+        let reasons = ["c.txt:2: `solve items` is skipped", "d.txt: tuned kernels are not used"];
+        assert!(notes.len() == 2 && notes.iter().zip(reasons).all(|(note, reason)| note.contains(reason)), "{notes:?}");
     }
 
     #[test]

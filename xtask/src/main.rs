@@ -1,5 +1,5 @@
 //! Runs the chores of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`,
-//! `cargo xtask kernels`.
+//! `cargo xtask kernels`, `cargo xtask ptx`.
 
 mod bench;
 mod cross;
@@ -7,6 +7,7 @@ mod debian13;
 mod drivers;
 mod kernels;
 mod packages;
+mod ptx;
 mod runner;
 mod sanitize;
 mod steps;
@@ -26,7 +27,9 @@ cargo xtask tidy              the structure only: arrows, invariants, sizes, lin
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
                               ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
                               --dtype T, --routine LIST, --json FILE
-cargo xtask kernels FILES...  merges tuned kernels of `lapidary tune --export` into kernels/database/";
+cargo xtask kernels FILES...  merges tuned kernels of `lapidary tune --export` into kernels/database/
+cargo xtask ptx               a table of registers, spills and local memory of the kernels for compute capability 9.0, by clang
+                              and ptxas, without a GPU; CLANG, LIBCLC and PTXAS name the programs";
 
 /// Result of a chore of `cargo xtask`. An error message tells the developer what to do.
 type Result<T, E = String> = std::result::Result<T, E>;
@@ -50,6 +53,7 @@ fn chore(args: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(&workspace()?),
         ["bench", rest @ ..] => bench::run(&workspace()?, rest),
         ["kernels", files @ ..] => kernels::run(&workspace()?, files),
+        ["ptx"] => ptx::run(&workspace()?),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

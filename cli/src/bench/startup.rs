@@ -14,6 +14,7 @@ use super::plot::check_picture;
 use super::timeline;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
+use crate::options::advise_gpu;
 use crate::report::{fixed, out, save_json};
 use crate::trace::Event;
 
@@ -88,7 +89,7 @@ fn startup(device: &str, by: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapid
         ("wgpu", Ok(index)) => Some((lapidary::wgpu::startup as fn(_, _) -> _, index)),
         _ => None,
     });
-    let refusal = || Failure::usage(format!("{by}{device}: startup is measured on one device, such as opencl:0 or wgpu:0"));
+    let refusal = || Failure::usage(format!("{by}{device}: startup is measured on one OpenCL or wgpu device: {}", advise_gpu()));
     let (startup, index): (_, usize) = measured.ok_or_else(refusal)?;
     Ok(move |cache| startup(index, cache))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lapidary::DType;
 use lapidary::kernels::Database;
-use lapidary::kernels::database::{Entry, Family, Kernel, Least, LeastGroups, ProductSizes, Scope};
+use lapidary::kernels::database::{BYTE_ORDER_MARK, Entry, Family, Kernel, Least, LeastGroups, ProductSizes, Scope};
 
 use super::goal::Device;
 use super::message::Call;
@@ -91,8 +91,9 @@ fn existing(path: &Path, device: &Device) -> Result<(String, Vec<Entry>)> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(Failure::file(path, error)),
     };
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
     let mut database = Database::default();
-    if let Some(problem) = database.add(&path.display().to_string(), &text).first() {
+    if let Some(problem) = database.add(&path.display().to_string(), text).first() {
         return Err(Failure::usage(format!("{problem}; mend or remove the line")));
     }
     let scope = Scope::Device(device.facts.identity.model.clone());
@@ -113,7 +114,6 @@ fn existing(path: &Path, device: &Device) -> Result<(String, Vec<Entry>)> {
     Ok((kept[first..].iter().map(|line| format!("{line}\n")).collect(), entries))
 }
 
-/// Whether an entry was measured with a call of this type and these sizes.
 /// Whether a winner takes the place of an entry: one for the same call, or for the same kernel if its entries apply to all sizes.
 fn is_replaced(entry: &Entry, winner: &Winner) -> bool {
     let is_of_all_sizes = !matches!(winner.kernel, Kernel::Product(_) | Kernel::Cpu(_));
@@ -121,6 +121,7 @@ fn is_replaced(entry: &Entry, winner: &Winner) -> bool {
     is_of_call(entry, &winner.call) || (is_of_all_sizes && is_of_kernel && sizes(entry).is_some())
 }
 
+/// Whether an entry was measured with a call of this type and these sizes.
 fn is_of_call(entry: &Entry, call: &Call) -> bool {
     entry.dtype == Some(call.dtype()) && sizes(entry) == Some(call.sizes)
 }
@@ -158,12 +159,14 @@ fn restrict(entries: &mut [&mut Entry]) {
             let [mwg, nwg] = product.tile();
             let parts = sizes(entry).map_or(1, |[_, _, k]| product.parts(k));
             let groups = (pair[0] * pair[1]).sqrt() / (mwg * nwg) as f64 * parts as f64;
-            entry.least.groups = LeastGroups::Number(groups.ceil() as usize);
+            entry.least.groups = LeastGroups::Number((groups.ceil() as usize).min(LARGEST));
         }
     }
     if let Some(last) = entries.last_mut() {
         let least = match (last.kernel, sizes(last)) {
-            (Kernel::Product(product), Some(sizes)) if last.sizes == ProductSizes::default() => product.groups(sizes) / 4,
+            (Kernel::Product(product), Some(sizes)) if last.sizes == ProductSizes::default() => {
+                (product.groups(sizes) / 4).min(LARGEST)
+            }
             _ => 0,
         };
         last.least.groups = LeastGroups::Number(least);
@@ -229,6 +232,13 @@ mod tests {
     }
 
     #[test]
+    fn entries_for_the_largest_products_can_be_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let [_, text] = [(1 << 17, 8), (1 << 18, 8)].map(|(n, tile)| saved(folder.path(), false, n, tile));
+        assert_eq!(Database::default().add("file", &text), Vec::<String>::new());
+    }
+
+    #[test]
     fn an_entry_replaces_that_of_the_same_call_only() {
         let folder = tempfile::tempdir().unwrap();
         for (is_f64, n, tile) in [(false, 512, 32), (true, 512, 32), (false, 256, 32)] {
@@ -247,7 +257,8 @@ mod tests {
         let own = "gemm_tile f32 opencl groups>=96 mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=1 stages=2";
         let other = "[device Model 6]\ngemm_tile f32 opencl mwg=8 nwg=8 kwg=8 mr=4 nr=4 vwm=1 stages=2  # m=512 n=512 k=512";
         let of_user = format!("# mine\n[device Model 5, 2 GHz]\n{own}\n\n{other}\n");
-        std::fs::write(&path, &of_user).unwrap();
+        // an editor has written a byte order mark
+        std::fs::write(&path, format!("\u{feff}{HEADING}\n{of_user}")).unwrap();
         saved(folder.path(), false, 512, 16);
         let text = saved(folder.path(), false, 512, 64);
         let (kept, measured) =

@@ -89,14 +89,14 @@ impl Plan<'_> {
         if !path.exists() {
             return Ok(Vec::new());
         }
-        let opened = Journal::open(&path, &self.header(goal, device)).map_err(|error| Failure::file(&path, error))?;
+        let opened = open(&path, &self.header(goal, device))?;
         Ok(opened.1.into_iter().filter(|known| goal.space.find(&known.values).is_some()).collect())
     }
 
     fn journal(&self, goal: &Goal, device: &Device, progress: &Progress) -> Result<(Journal, Vec<Known>)> {
         let path = self.journals.join(journal_name(goal, self.is_paranoid));
         std::fs::create_dir_all(&self.journals).map_err(|error| Failure::write(&self.journals, error))?;
-        let (journal, known) = Journal::open(&path, &self.header(goal, device)).map_err(|error| Failure::file(&path, error))?;
+        let (journal, known) = open(&path, &self.header(goal, device))?;
         if let Some(old) = journal.set_aside() {
             progress.note(&format!("note: the journal of another driver or version is now {}", old.display()));
         }
@@ -127,7 +127,7 @@ impl Plan<'_> {
         let header = self.header(goal, device);
         let header = Header { family: format!("{}: {}", header.family, names.join("; ")), axes, ..header };
         std::fs::create_dir_all(&self.journals).map_err(|error| Failure::write(&self.journals, error))?;
-        let (mut journal, known) = Journal::open(&path, &header).map_err(|error| Failure::file(&path, error))?;
+        let (mut journal, known) = open(&path, &header)?;
         // rounds of other candidates cannot be continued
         journal.set_aside().map_or(Ok(()), std::fs::remove_file).map_err(|error| Failure::write(&path, error))?;
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); candidates.len()];
@@ -156,6 +156,17 @@ impl Plan<'_> {
         timed.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         Ok(timed)
     }
+}
+
+/// Opens a journal, or begins a new one.
+///
+/// # Errors
+/// Another process writes to the journal, or the file cannot be read or written.
+fn open(path: &Path, header: &Header) -> Result<(Journal, Vec<Known>)> {
+    Journal::open(path, header).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => Failure::file(path, error),
+        _ => Failure::write(path, error),
+    })
 }
 
 /// The file name of the journal of a search. Searches that check the edges of each candidate have journals of their own.

@@ -66,6 +66,13 @@ pub struct Args {
     sweep: Option<PathBuf>,
 }
 
+impl Args {
+    /// Whether a first call is timed instead of a routine.
+    pub fn is_startup(&self) -> bool {
+        self.startup.is_some()
+    }
+}
+
 /// The part of a first call that is timed instead of a routine.
 #[derive(clap::Subcommand, Debug)]
 enum Startup {

@@ -92,6 +92,11 @@ impl Args {
         self.subject.is_none() && self.compare.is_empty() && !self.list
     }
 
+    /// Whether this process runs trials for another process of this program.
+    pub fn is_worker(&self) -> bool {
+        self.here
+    }
+
     fn mode(&self) -> Mode {
         if self.full { Mode::Full } else { Mode::Quick }
     }

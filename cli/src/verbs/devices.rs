@@ -44,7 +44,9 @@ pub fn run(args: &Args) -> Result<()> {
         let features: String = device.features.iter().map(|feature| format!(", {feature}")).collect();
         out(&format!("{:10}  {:>11}  {}{precision}{features}", device.name, memory(device), device.description));
     }
-    notes.iter().for_each(|note| out(&format!("note: {note}")));
+    // standard error has named the damaged lines
+    let damaged = settings.user_kernels().1;
+    notes.iter().filter(|note| !damaged.contains(note)).for_each(|note| out(&format!("note: {note}")));
     Ok(())
 }
 

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use lapidary::core::{Instruction, Routine, Swaps, Value};
+use lapidary::kernels::database::{Entry, Kernel};
 use lapidary::kernels::{self, Database, Dialect, Launch, Product, Threshold, Tuning, View, opencl, refusals, wgsl};
 use lapidary::{DType, DeviceFacts, Diag, Op, Side, Uplo};
 
 use crate::failure::{Failure, Result};
-use crate::options::{DTypeFlag, DeviceOptions};
+use crate::options::{DTypeFlag, DeviceOptions, advise_gpu};
 use crate::report::{counted, note, out};
 use crate::shape::{Shape, ShapeOptions};
 
@@ -57,17 +58,18 @@ pub fn run(args: &Args) -> Result<()> {
         Some(_) => Dialect::Wgsl,
         None => of_device,
     };
-    let (mine, problems) = args.device.settings()?.user_kernels();
-    let refused = refusals(&mine, &facts, dialect);
-    problems.iter().chain(&refused).for_each(|problem| note(&format!("note: {problem}")));
-    let mut tuning = Tuning::lookup(&mine.then(Database::shipped()), &facts, dialect);
-    if let Some(entry) = &args.params {
-        let reason_of = |problem: &str| problem.rsplit(" is skipped: ").next().unwrap_or(problem).to_owned();
-        let refused = |problem: String| Failure::usage(format!("--params: {}", reason_of(&problem)));
-        // the same parameters may be too large for the other type
-        tuning = tuning.preferring(&format!("{entry} {dtype}"), &facts, dialect).map_err(refused)?;
-    }
+    let (mine, _) = args.device.settings()?.user_kernels();
+    refusals(&mine, &facts, dialect).iter().for_each(|problem| note(&format!("note: {problem}")));
+    let tuning = Tuning::lookup(&mine.then(Database::shipped()), &facts, dialect);
+    let given = args.params.as_deref().map(|text| given(text, dtype, dialect)).transpose()?;
+    let tuning = match &given {
+        Some(entry) => tuning
+            .preferring(&entry.to_string(), &facts, dialect)
+            .map_err(|problem| Failure::usage(format!("--params: {problem}")))?,
+        None => tuning,
+    };
     let launches = kernels::launches(&facts, &tuning, dtype, &instruction(&shape, dtype)?)?;
+    given.iter().try_for_each(|entry| check_shown(entry, &shape, &launches, &tuning))?;
     tell(&shape, dtype, &tuning, &launches, &facts);
     if !args.list {
         texts(&launches, dialect).iter().for_each(|text| out(text));
@@ -75,11 +77,53 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// The entry of `--params`, for the element type of the call. Its speed is left out, because the entry takes precedence over faster ones.
+fn given(text: &str, dtype: DType, dialect: Dialect) -> Result<Entry> {
+    let refused = |reason: String| Failure::usage(format!("--params: {reason}"));
+    let entry: Entry = text.parse().map_err(refused)?;
+    if let Some(other) = entry.dtype.filter(|&only| only != dtype) {
+        return Err(refused(format!("the entry is for {other}, and the matrices are of {dtype}: add --dtype {other}")));
+    }
+    if let Some(other) = entry.dialect.filter(|&only| only != dialect) {
+        return Err(refused(format!("the entry is for {other}, and the text is in {dialect}: add --dialect {other}")));
+    }
+    // the same parameters may be too large for the other type
+    Ok(Entry { dtype: Some(dtype), speed: None, ..entry })
+}
+
+/// Fails if no launch runs the kernel of `--params`. The message states the reason.
+fn check_shown(entry: &Entry, shape: &Shape, launches: &[Launch], tuning: &Tuning) -> Result<()> {
+    let kernel = entry.kernel;
+    if matches!(kernel, Kernel::Stop(_) | Kernel::Threshold(..)) || launches.iter().any(|launch| launch.is_of(kernel)) {
+        return Ok(());
+    }
+    let sizes: String = shape.sizes().iter().map(|(name, size)| format!(" {name}={size}")).collect();
+    let call = format!("{}{sizes}", shape.routine.name());
+    let dtype = entry.dtype.unwrap_or(DType::F64);
+    let is_listed = |product| tuning.products(dtype, [shape.m, shape.n, shape.k]).any(|listed| listed == product);
+    let reason = match kernel {
+        Kernel::Product(product) if shape.routine == Routine::Gemm && !is_listed(product) => {
+            "the conditions of the entry do not hold: leave them out, or name other sizes"
+        }
+        Kernel::Product(Product::Vector(_)) if shape.routine == Routine::Gemm => {
+            "the kernel takes at least nwg columns, and operands that are stored in whole vectors or are worth copying: name larger sizes"
+        }
+        Kernel::Product(Product::Mma(_)) if shape.routine == Routine::Gemm => {
+            "without guarded=1, the kernel takes whole tiles and slices: name multiples of mwg, nwg and kwg"
+        }
+        Kernel::Cpu(_) => {
+            "these blocks are for the CPU backend, which has no generated kernels; `lapidary tune --device cpu` tries them"
+        }
+        _ => "the call launches other kernels, which --list shows without --params",
+    };
+    Err(Failure::usage(format!("--params: {call} does not use {kernel}: {reason}")))
+}
+
 /// The device whose kernels are shown, and the language of its kernels.
 fn device(args: &Args) -> Result<(DeviceFacts, Dialect)> {
     let machine = args.device.open()?;
     let found = machine.devices().find_map(|facts| Some((facts.clone(), super::tune::dialect(&facts.name)?)));
-    found.ok_or_else(|| Failure::usage("the CPU backend has no generated kernels: name an OpenCL or wgpu device with --device"))
+    found.ok_or_else(|| Failure::usage(format!("the CPU backend has no generated kernels: {}", advise_gpu())))
 }
 
 /// The instruction of a call whose matrices lie in device memory, each in a buffer of its own.
@@ -148,7 +192,7 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
 
 /// The kernel for products that a product launches: the first one that the database names and that is among the launches.
 pub(super) fn product_used(launches: &[Launch], tuning: &Tuning, dtype: DType, sizes: [usize; 3]) -> Option<Product> {
-    tuning.products(dtype, sizes).find(|product| launches.iter().any(|launch| launch.kernel == product.kernel()))
+    tuning.products(dtype, sizes).find(|&product| launches.iter().any(|launch| launch.is_of(Kernel::Product(product))))
 }
 
 /// The text of each program of the launches, once.

@@ -12,9 +12,10 @@ mod tune;
 
 use clap::{Parser, Subcommand};
 
+use lapidary::Settings;
 use lapidary::probe::{LeftOut, leave_out_failing_drivers};
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::options::DeviceOptions;
 use crate::report::note;
 
@@ -74,6 +75,20 @@ impl Verb {
             Verb::Plan(_) | Verb::Cache(_) => None,
         }
     }
+
+    /// The settings with the folder of tuned kernels that the devices of the command use. `None` if the command opens no device with
+    /// tuned kernels, or if it runs for another process of this program, which has named the damaged lines.
+    fn tuned_kernels(&self) -> Result<Option<Settings>> {
+        match self {
+            Verb::Tune(args) if args.opens_devices() && !args.is_worker() => args.settings().map(Some),
+            Verb::Conformance(args) if args.opens_devices() && !args.is_worker() => args.device.settings().map(Some),
+            Verb::Bench(args) if args.is_startup() => Ok(None),
+            Verb::Devices(_) | Verb::Solve(_) | Verb::Bench(_) | Verb::Hpl(_) | Verb::Kernel(_) => {
+                Settings::from_env().map(Some).map_err(Failure::from)
+            }
+            Verb::Plan(_) | Verb::Tune(_) | Verb::Conformance(_) | Verb::Cache(_) => Ok(None),
+        }
+    }
 }
 
 /// Runs the command that the command line names.
@@ -87,6 +102,9 @@ pub unsafe fn run(cli: &Cli) -> Result<()> {
         Some(devices) => unsafe { leave_out_failing_drivers(&devices.selection()?, &devices.settings()?, tell)? },
         None => LeftOut::default(),
     };
+    if let Some(settings) = cli.verb.tuned_kernels()? {
+        settings.user_kernels().1.iter().for_each(|problem| tell(problem));
+    }
     match &cli.verb {
         Verb::Devices(args) => devices::run(args),
         Verb::Solve(args) => solve::run(args),

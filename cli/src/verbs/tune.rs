@@ -11,8 +11,8 @@ use lapidary_tune::Method;
 use crate::bench::plot::check_picture;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions};
-use crate::report::{note, out};
+use crate::options::{DTypeFlag, DeviceOptions, advise_gpu};
+use crate::report::{counted, note, out};
 use crate::tune::goal::Device;
 use crate::tune::message::{Call, Message};
 use crate::tune::replay::Replay;
@@ -111,6 +111,16 @@ impl Args {
         self.export.is_none() && self.replay.is_none()
     }
 
+    /// Whether this process runs candidates for another process of this program.
+    pub fn is_worker(&self) -> bool {
+        self.here
+    }
+
+    /// The settings of the devices, with the folder of the results.
+    pub fn settings(&self) -> Result<Settings> {
+        Ok(Settings { kernels_dir: Some(self.folder()?), ..self.device.settings()? })
+    }
+
     fn folder(&self) -> Result<PathBuf> {
         let settings = Settings { kernels_dir: self.db.clone().or(Settings::from_env()?.kernels_dir), ..Settings::default() };
         let folder = settings.kernels_folder();
@@ -130,13 +140,23 @@ impl Args {
         Task::named(&self.task).expect("the command line accepts only names of tasks")
     }
 
+    /// The kernels of the task that the device has: the one that the options name, or all.
     fn kernels(&self, device: &Device) -> Result<Vec<&'static str>> {
-        let all = if device.language.is_some() { self.task().kernels() } else { self.task().of_cpu() };
+        let (task, name, what) = (self.task(), &device.facts.name, &self.task);
+        let (all, others) = match device.language {
+            Some(_) => (task.kernels(), task.of_cpu()),
+            None => (task.of_cpu(), task.kernels()),
+        };
+        let advice = || if device.language.is_some() { "name the CPU backend with --device cpu".to_owned() } else { advise_gpu() };
         match &self.kernel {
+            None if all.is_empty() => Err(Failure::usage(format!("{name} has nothing to tune for {what}: {}", advice()))),
             None => Ok(all.to_vec()),
-            Some(name) => match all.iter().find(|known| *known == name) {
+            Some(kernel) => match all.iter().find(|known| *known == kernel) {
                 Some(kernel) => Ok(vec![*kernel]),
-                None => Err(Failure::usage(format!("--kernel {name}: the kernels of {} are {}", self.task, all.join(", ")))),
+                None if others.contains(&kernel.as_str()) => {
+                    Err(Failure::usage(format!("--kernel {kernel}: {name} has no such kernel: {}", advice())))
+                }
+                None => Err(Failure::usage(format!("--kernel {kernel}: the kernels of {what} on {name} are {}", all.join(", ")))),
             },
         }
     }
@@ -204,10 +224,9 @@ fn open(args: &Args) -> Result<(Device, Database)> {
     }
     let facts = tunable.first().ok_or_else(|| Failure::usage("there is no device"))?;
     let device = Device { facts: (*facts).clone(), language: dialect(&facts.name) };
-    let settings = Settings { kernels_dir: Some(args.folder()?), ..args.device.settings()? };
-    let (mine, problems) = settings.user_kernels();
+    let (mine, _) = args.settings()?.user_kernels();
     let refused = refusals(&mine, &device.facts, device.dialect());
-    problems.iter().chain(&refused).for_each(|problem| note(&format!("note: {problem}")));
+    refused.iter().for_each(|problem| note(&format!("note: {problem}")));
     Ok((device, mine.then(Database::shipped())))
 }
 
@@ -220,16 +239,20 @@ pub fn dialect(name: &str) -> Option<Dialect> {
     }
 }
 
-/// Writes all tuned kernels of a folder to one file.
+/// Writes all tuned kernels of a folder to one file. Writes nothing if a file cannot be read, or if a line is no entry.
 fn export(folder: &Path, path: &Path) -> Result<()> {
     let settings = Settings { kernels_dir: Some(folder.to_owned()), ..Settings::default() };
-    let (text, damaged) = settings.tuned_kernels().map_err(|error| Failure::file(folder, error))?;
-    damaged.iter().for_each(|problem| note(&format!("note: {problem}")));
-    if text.is_empty() {
+    let text = settings.tuned_kernels().map_err(|problems| {
+        problems.iter().for_each(|problem| note(&format!("note: {problem}")));
+        Failure::usage(format!("{}: nothing is exported; mend or remove the lines and files above", folder.display()))
+    })?;
+    let words = text.lines().filter_map(|line| line.split('#').next()).map(str::trim);
+    let entries = words.filter(|words| !words.is_empty() && !words.starts_with('[')).count();
+    if entries == 0 {
         return Err(Failure::usage(format!("{}: there are no tuned kernels; `lapidary tune` makes them", folder.display())));
     }
     atomic::write_text(path, &text)?;
-    out(&format!("{} entries", text.lines().filter(|line| line.contains('=')).count()));
+    out(&counted(entries, "entry"));
     Ok(())
 }
 
@@ -237,8 +260,7 @@ fn export(folder: &Path, path: &Path) -> Result<()> {
 fn work(args: &Args) -> Result<()> {
     io::temporary::ignore_interrupts();
     let inbox = Inbox::listen();
-    let settings = Settings { kernels_dir: Some(args.folder()?), ..args.device.settings()? };
-    let opened = Machine::with_settings(&args.device.selection()?, &settings).map_err(Failure::from);
+    let opened = Machine::with_settings(&args.device.selection()?, &args.settings()?).map_err(Failure::from);
     let done = opened.and_then(|machine: Machine| {
         machine.program_cache().listen(|program| send(&Message::Program(program.to_owned())));
         worker::work(&machine, &inbox)

@@ -73,6 +73,37 @@ fn thresholds_are_listed_and_can_be_given() {
     assert!(run.stderr.contains("getrf_panel: 16 launches") && run.stderr.contains("mine.txt:2: "), "{}", run.stderr);
 }
 
+/// The conditions of an entry may exclude the call. Another kernel must not be shown then.
+#[test]
+fn the_kernel_of_the_parameters_is_shown_or_refused() {
+    let Some(s) = sandbox() else { return };
+    let tile = "mwg=16 nwg=16 kwg=8 mr=4 nr=4 vwm=1 stages=2";
+    let on = |n: &str, entry: &str, words: &[&str]| {
+        refused(&s, &["kernel", "gemm", "--n", n, "--device", "opencl:0", "--params", entry], words);
+    };
+    for condition in ["side<=39", "groups>=10", "groups<=8", "terms>=41", "terms<=39"] {
+        let words = ["--params: gemm m=40 n=40 k=40 does not use gemm_tile mwg=16", "the conditions of the entry do not hold"];
+        on("40", &format!("gemm_tile {condition} {tile}"), &words);
+    }
+    on("40", &format!("gemm_tile f32 {tile}"), &["--params: the entry is for f32", "add --dtype f32"]);
+    on("40", &format!("gemm_tile wgsl {tile}"), &["--params: the entry is for wgsl", "add --dialect wgsl"]);
+    on("40", "solve items=64", &["does not use solve items=64: the call launches other kernels"]);
+    on("40", "cpu_blocks kc=384 mc=96 nc=512 team_mc=384 team_nc=512", &["for the CPU backend", "lapidary tune --device cpu"]);
+    let vector = "gemm_vector mwg=64 nwg=64 kwg=16 mr=4 nr=4 lanes_n=4 zigzag=0 ahead=0";
+    on("8", vector, &["gemm m=8 n=8 k=8 does not use gemm_vector", "at least nwg columns"]);
+    let mma = "gemm_mma mwg=64 nwg=64 kwg=16 mw=32 nw=32 stages=2 raster=8 split=1 unit=0 guarded=0";
+    on("40", mma, &["does not use gemm_mma mwg=64", "name multiples of mwg, nwg and kwg"]);
+    // an entry whose conditions hold, with its speed and its comment, as it stands in the database
+    for words in ["side<=40 tall terms>=40 terms<=40 groups>=9 groups<=9", "f64 opencl peak=1 half=1 alone=1"] {
+        let entry = format!("gemm_tile {words} {tile}  # gflops=1 m=40");
+        let run = kernel(&s, &["gemm", "--n", "40", "--params", &entry]);
+        assert!(run.stderr.contains(&format!("  gemm_tile {tile}\n  from the command line\n")), "{}", run.stderr);
+        assert!(run.stdout.contains("#define MWG 16\n"), "{}", run.stdout);
+    }
+    let run = kernel(&s, &["trsm", "--n", "40", "--list", "--params", "triangle items=8"]);
+    assert!(run.stderr.contains("each of 8 work-items"), "{}", run.stderr);
+}
+
 #[test]
 fn wrong_usage_is_told() {
     let Some(s) = sandbox() else { return };
@@ -89,5 +120,9 @@ fn wrong_usage_is_told() {
     for routine in ["getrs", "gesv"] {
         on(&[routine, "--n", "40"], &[&format!("{routine} is several instructions"), "getrf, laswp and trsm"]);
     }
-    refused(&s, &["kernel", "gemm", "--n", "40", "--device", "cpu"], &["the CPU backend has no generated kernels"]);
+    refused(
+        &s,
+        &["kernel", "gemm", "--n", "40", "--device", "cpu"],
+        &["the CPU backend has no generated kernels: name one of ", "opencl:0"],
+    );
 }

@@ -6,6 +6,7 @@ mod cache;
 mod conformance;
 #[cfg(target_os = "linux")]
 mod drivers;
+mod entries;
 mod fatal;
 mod good_input;
 mod kernel;

@@ -168,6 +168,28 @@ fn without_a_budget_the_space_is_counted_and_nothing_is_written() {
     assert!(run.stdout.is_empty() && !s.files().contains(&"kernels".to_owned()), "{:?} {}", s.files(), run.stdout);
 }
 
+/// With no combination left, the reasons are printed, and the exit status is that of wrong usage.
+#[test]
+fn the_reasons_are_counted_also_if_no_combination_is_left() {
+    let Some(s) = sandbox() else { return };
+    let args = ["tune", "gemm", "--device", "opencl:0", "--dtype", "f32", "--n", "128", "--kernel", "gemm_tile", "--budget", "0"];
+    let args = [&args[..], &["--values", "mwg=24 nwg=24 kwg=8 mr=7,9 nr=4 vwm=1 stages=1,2"]].concat();
+    refused(&s, &args, &["opencl:0 runs none of the 4 combinations of gemm_tile; --explain counts the reasons"]);
+    let reason = "gemm_tile for gemm f32 m=128 n=128 k=128: 0 of 4 points\n         4 left out: mr divides mwg and nr divides nwg";
+    refused(&s, &[&args[..], &["--explain"]].concat(), &[reason, "opencl:0 runs none of the 4 combinations above"]);
+    // kernels that are not searched by default are named with the reason
+    let all = ["tune", "--device", "opencl:0", "--dtype", "f32", "--n", "128", "--budget", "0", "--explain"];
+    let run = s.run(&all);
+    outcome(&run, 0);
+    let is_cpu = run.stderr.contains("gemm_tile for gemm f32 m=128 n=128 k=128: not searched, because kernels with barriers take");
+    assert!(is_cpu || run.stderr.contains("gemm_tile for gemm f32 m=128 n=128 k=128: "), "{}", run.stderr);
+    let solve = s.run(&["tune", "trsm", "--device", "opencl:0", "--dtype", "f32", "--n", "64", "--budget", "0"]);
+    if is_cpu {
+        let words = "no kernel of trsm is worth trying on opencl:0; --kernel searches one of solve, triangle, trsm_block anyway";
+        assert!(solve.status == 2 && solve.stderr.contains(words), "{}", solve.stderr);
+    }
+}
+
 /// The recording of a search with given values holds the points of these values only, although the journal holds others.
 #[test]
 fn all_points_of_given_values_are_measured_and_recorded() {
@@ -204,7 +226,17 @@ fn wrong_usage_is_told() {
     on(&["--record", "x.svg", "--plot", "./x.svg"], &["--record and --plot name the same file"]);
     on(&["--budget", "0", "--record", "x"], &["--budget 0 measures nothing"]);
     refused(&s, &["tune", "laswp", "--device", "opencl:0", "--plot", "x.svg"], &["laswp does no floating-point operations"]);
-    refused(&s, &["tune", "trsm", "--device", "cpu"], &["cpu has for trsm no kernels"]);
+    let advice = ["name one of ", "opencl:0", "with --device, such as --device "];
+    let on_cpu = |more: &[&'static str], words: &[&str]| {
+        refused(&s, &[&["tune", "--device", "cpu"], more].concat(), &[words, &advice].concat());
+    };
+    on_cpu(&["trsm"], &["cpu has nothing to tune for trsm"]);
+    on_cpu(&["--kernel", "gemm_tile"], &["--kernel gemm_tile: cpu has no such kernel"]);
+    refused(&s, &["tune", "--device", "cpu", "--kernel", "gemm_best"], &["the kernels of gemm on cpu are cpu_blocks"]);
+    on(
+        &["--kernel", "cpu_blocks"],
+        &["--kernel cpu_blocks: opencl:0 has no such kernel", "name the CPU backend with --device cpu"],
+    );
     refused(
         &s,
         &["tune", "scale", "--device", "opencl:0", "--n", "3", "--k", "3"],

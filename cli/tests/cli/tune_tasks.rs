@@ -86,27 +86,6 @@ fn a_second_run_on_the_same_journals_ends_with_a_sentence() {
 }
 
 #[test]
-fn damaged_lines_and_entries_that_the_device_cannot_run_are_named() {
-    let Some(s) = sandbox() else { return };
-    std::fs::create_dir(s.path().join("kernels")).unwrap();
-    s.text("kernels/mine.txt", "[any]\nexchange items=4 tall\nelements items=1048576  # mine\ngemm_tile mwg=1\nsolve items=16\n");
-    let export = s.run(&["tune", "--export", "shared.txt"]);
-    outcome(&export, 0);
-    assert!(export.stderr.contains("mine.txt:2: `exchange items=4 tall` is skipped: `tall` means nothing"), "{}", export.stderr);
-    assert!(export.stderr.contains("mine.txt:4: ") && export.stdout.contains("2 entries"), "{} {}", export.stdout, export.stderr);
-    let shared = s.read("shared.txt");
-    assert!(shared.contains("elements items=1048576  # mine\nsolve items=16") && !shared.contains("exchange"), "{shared}");
-    for args in [&["kernel", "gemm", "--n", "8", "--device", "opencl:0", "--list"][..], &[&SHORT[..], &["--budget", "0"]].concat()]
-    {
-        let run = s.run(args);
-        outcome(&run, 0);
-        let named = "mine.txt:3: elements items=1048576 is not used: 1048576 work-items are more than";
-        assert_eq!(run.stderr.matches(named).count(), 1, "{}", run.stderr);
-        assert_eq!(run.stderr.matches(" is skipped: ").count(), 2, "{}", run.stderr);
-    }
-}
-
-#[test]
 fn candidates_whose_edges_were_not_checked_are_measured_again_with_paranoid() {
     let Some(s) = sandbox() else { return };
     let count = |word: &str| -> Vec<usize> {

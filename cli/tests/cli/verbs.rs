@@ -230,11 +230,12 @@ fn help_answers_with_examples() {
 #[cfg(target_os = "linux")]
 #[test]
 fn output_that_cannot_be_written_is_a_failure() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lapidary"));
-    let output = command.arg("devices").stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output: cannot write"));
+    for args in [&["devices"][..], &["--help"], &["tune", "--help"], &["help", "bench"], &["--version"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Sandbox::new().command(args).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("standard output: cannot write"), "{args:?}");
+    }
 }
 
 /// Progress and messages are not results, so the exit status does not change if the program cannot write them.

@@ -1,6 +1,7 @@
 //! Parses and prints the text of the database.
 
 use std::fmt;
+use std::str::FromStr;
 
 use lapidary_core::{DType, DeviceKind};
 
@@ -13,6 +14,9 @@ use crate::tuning::Dialect;
 /// Kinds of devices with their names in the database.
 const KINDS: [(&str, DeviceKind); 3] = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu), ("other", DeviceKind::Other)];
 
+/// The character that some editors write before the first line of a file. It is no part of the text.
+pub const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// What a text of the database contains.
 #[derive(Default)]
 pub(super) struct Parsed {
@@ -20,35 +24,28 @@ pub(super) struct Parsed {
     pub entries: Vec<Entry>,
     /// A sentence for each line that is no entry. The lines below a damaged scope are skipped.
     pub problems: Vec<String>,
-    /// The text without the lines that are skipped.
-    pub sound: String,
 }
 
-/// Parses a text, whose name stands in the sentences.
+/// Parses a text, whose name stands in the sentences. A byte order mark before the text is no part of its first line.
 pub(super) fn parse(name: &str, text: &str) -> Parsed {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let (mut parsed, mut scope) = (Parsed::default(), Some(Scope::Any));
     for (number, line) in (1..).zip(text.lines()) {
-        let (words, comment) = line.split_once('#').map_or((line, ""), |(words, comment)| (words, comment.trim()));
-        let words = words.trim();
+        let (words, comment) = (words(line), line.split_once('#').map_or("", |(_, comment)| comment.trim()));
         let place = format!("{name}:{number}");
         if let Some(inside) = words.strip_prefix('[') {
             scope = inside.strip_suffix(']').and_then(self::scope);
             if scope.is_none() {
                 parsed.problems.push(format!("{place}: `{words}` names no devices, and the entries below it are skipped"));
-                continue;
             }
         } else if !words.is_empty() {
             let Some(scope) = &scope else { continue };
             let origin = if comment.is_empty() { place.clone() } else { format!("{place}: {comment}") };
             match entry(words, scope, origin) {
                 Ok(entry) => parsed.entries.push(entry),
-                Err(reason) => {
-                    parsed.problems.push(format!("{place}: `{words}` is skipped: {reason}"));
-                    continue;
-                }
+                Err(reason) => parsed.problems.push(format!("{place}: `{words}` is skipped: {reason}")),
             }
         }
-        parsed.sound.extend([line, "\n"]);
     }
     parsed
 }
@@ -71,6 +68,20 @@ fn scope(text: &str) -> Option<Scope> {
     }
 }
 
+/// Parses an entry for all devices, without a place where it comes from.
+impl FromStr for Entry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        entry(words(text), &Scope::Any, String::new())
+    }
+}
+
+/// Returns the part of a line before its comment.
+fn words(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default().trim()
+}
+
 fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
     let (mut dtype, mut dialect, mut values) = (None, None, Vec::new());
     let (mut least, mut max_groups, mut sizes) = (Least::default(), usize::MAX, ProductSizes::default());
@@ -78,7 +89,10 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
     let stopped = if name == "stop" { words.next() } else { None };
+    let mut known: Vec<&str> = Vec::new();
     for word in words {
+        check_new(word, &known)?;
+        known.push(word);
         conditions.extend(condition(word));
         match word {
             "f32" => dtype = Some(DType::F32),
@@ -103,6 +117,7 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
             },
         }
     }
+    check_ranges(least, max_groups, &sizes)?;
     if stopped.is_some() && !values.is_empty() {
         return Err("`stop` has no parameters".to_owned());
     }
@@ -122,6 +137,33 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
         return Err(format!("`{word}` means nothing to {}, {known}", stopped.map_or(name, |_| "`stop`")));
     }
     Ok(Entry { scope: scope.clone(), dtype, dialect, least, max_groups, sizes, speed, kernel, origin })
+}
+
+/// Checks that no earlier word of an entry sets what `word` sets.
+fn check_new(word: &str, earlier: &[&str]) -> Result<(), String> {
+    let subject = |word: &str| match word {
+        "f32" | "f64" => "type".to_owned(),
+        "opencl" | "wgsl" => "language".to_owned(),
+        "tall" | "wide" => "orientation".to_owned(),
+        // `rows>` of `rows>=3`, and `mwg` of `mwg=64`
+        _ => word.split('=').next().unwrap_or(word).to_owned(),
+    };
+    match earlier.iter().find(|earlier| subject(earlier) == subject(word)) {
+        Some(earlier) if *earlier == word => Err(format!("`{word}` is given twice")),
+        Some(earlier) => Err(format!("`{word}` follows `{earlier}`: keep one of the two")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that some products meet the conditions of an entry.
+fn check_ranges(least: Least, max_groups: usize, sizes: &ProductSizes) -> Result<(), String> {
+    let least_groups = if let LeastGroups::Number(groups) = least.groups { groups } else { 0 };
+    for (name, least, most) in [("groups", least_groups, max_groups), ("terms", sizes.min_terms, sizes.max_terms)] {
+        if least > most {
+            return Err(format!("`{name}>={least}` and `{name}<={most}` hold for no product"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns a word with the name of its condition, if the word restricts an entry to some sizes or to one language.
@@ -172,7 +214,7 @@ pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kerne
     };
     match values.first() {
         None => Ok(kernel),
-        Some((parameter, _)) => Err(format!("{name} has no parameter `{parameter}`, or has it once")),
+        Some((parameter, _)) => Err(format!("{name} has no parameter `{parameter}`")),
     }
 }
 

@@ -49,14 +49,15 @@ impl<'a> Session<'a> {
     pub(super) fn tune(mut self, dtypes: &[DType]) -> Result<()> {
         let kernels = self.args.kernels(&self.device)?;
         let calls = self.calls(dtypes)?;
-        let searches: Vec<Vec<Goal>> = calls.iter().map(|call| self.goals(call, &kernels)).collect::<Result<_>>()?;
-        let count = searches.iter().flatten().count();
-        if count == 0 {
-            let reason = "no kernels that are worth trying; --kernel NAME searches a kernel anyway";
-            return Err(Failure::usage(format!("{} has for {} {reason}", self.device.facts.name, self.args.task)));
-        }
+        let mut searches: Vec<Vec<Goal>> = calls.iter().map(|call| self.goals(call, &kernels)).collect::<Result<_>>()?;
         if self.args.device.explain {
             searches.iter().flatten().for_each(|goal| note(&goal.explain()));
+        }
+        let combinations: usize = searches.iter().flatten().map(|goal| goal.space.total()).sum();
+        searches.iter_mut().for_each(|goals| goals.retain(|goal| !goal.space.is_empty()));
+        let count = searches.iter().flatten().count();
+        if count == 0 {
+            return Err(self.nothing_to_search(&kernels, combinations));
         }
         if self.args.budget == 0.0 {
             return Ok(());
@@ -228,6 +229,7 @@ impl<'a> Session<'a> {
         memory::check(&what, elements.saturating_mul(copies * call.dtype().size()))
     }
 
+    /// The searches for a call. Prints the reason for each kernel that is not searched, if the options ask for it.
     fn goals(&self, call: &Call, kernels: &[&'static str]) -> Result<Vec<Goal>> {
         let goals = kernels.iter().map(|kernel| Goal::new(call.clone(), kernel, &self.device, &self.args.values));
         let goals: Vec<Goal> = goals.collect::<Result<_>>()?;
@@ -241,12 +243,34 @@ impl<'a> Session<'a> {
             let message = format!("no kernel of {} depends on {} on {}", call.words()?, threshold.name(), self.device.facts.name);
             return Err(Failure::usage(message));
         }
-        let suits = |goal: &Goal| match Threshold::named(goal.kernel) {
-            _ if self.args.kernel.is_some() => true,
-            Some(threshold) => depends(threshold),
-            None => compiles(goal) && is_of_task(goal),
+        let reason_against = |goal: &Goal| match Threshold::named(goal.kernel) {
+            _ if self.args.kernel.is_some() => None,
+            Some(threshold) => (!depends(threshold)).then_some("no kernel of the call depends on it"),
+            None if !compiles(goal) => Some("kernels with barriers take minutes to compile for a CPU, and are slower there"),
+            None if !is_of_task(goal) => Some("the kernel `solve` takes its place"),
+            None => None,
         };
-        Ok(goals.into_iter().filter(|goal| !goal.space.is_empty() && suits(goal)).collect())
+        let mut suited = Vec::new();
+        for goal in goals {
+            match reason_against(&goal) {
+                None => suited.push(goal),
+                Some(reason) if self.args.device.explain => {
+                    note(&format!("{} for {}: not searched, because {reason}", goal.kernel, call.words()?));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(suited)
+    }
+
+    /// The failure of a run without any candidate. `combinations` is the number of combinations of values that were left out.
+    fn nothing_to_search(&self, kernels: &[&str], combinations: usize) -> Failure {
+        let (device, kernels) = (&self.device.facts.name, kernels.join(", "));
+        Failure::usage(match combinations {
+            0 => format!("no kernel of {} is worth trying on {device}; --kernel searches one of {kernels} anyway", self.args.task),
+            _ if self.args.device.explain => format!("{device} runs none of the {combinations} combinations above"),
+            _ => format!("{device} runs none of the {combinations} combinations of {kernels}; --explain counts the reasons"),
+        })
     }
 
     /// Writes the recording and the picture of the last search that has measured a candidate.

@@ -1,0 +1,154 @@
+//! Edits texts in PTX, and reads the messages of ptxas.
+
+/// What ptxas tells about a kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kernel {
+    /// Name of the kernel.
+    pub name: String,
+    /// Registers of a work-item.
+    pub registers: usize,
+    /// Bytes that a work-item writes to spilled registers.
+    pub spill_stores: usize,
+    /// Bytes that a work-item reads from spilled registers.
+    pub spill_loads: usize,
+    /// Bytes of private arrays and spilled registers.
+    pub stack_bytes: usize,
+    /// Bytes of local memory of a work-group.
+    pub local_bytes: usize,
+}
+
+/// Sets the instruction set of a text and the size of the work-groups of its kernels. The compiler drops the size that the text in
+/// OpenCL C requires.
+pub fn with_group_size(ptx: &str, architecture: &str, [x, y]: [usize; 2]) -> String {
+    let (mut text, mut in_head) = (String::new(), false);
+    for line in ptx.lines() {
+        in_head |= line.contains(".entry ");
+        // the instructions of compute capability 9.0 need version 7.8
+        let edited = match line.split_once(' ').map_or(line, |(word, _)| word) {
+            ".version" => ".version 8.0".to_owned(),
+            ".target" => format!(".target {architecture}"),
+            "{" if in_head => {
+                in_head = false;
+                format!(".reqntid {x}, {y}, 1\n{{")
+            }
+            _ => line.to_owned(),
+        };
+        text += &edited;
+        text.push('\n');
+    }
+    text
+}
+
+/// Largest static array of local memory that ptxas takes.
+const MAX_STATIC_BYTES: usize = 48 << 10;
+
+/// Makes arrays of local memory that are larger than ptxas takes dynamic. Returns the number of their bytes too.
+pub fn without_static_limit(ptx: &str) -> (String, usize) {
+    let (mut arrays, mut body, mut bytes) = (String::new(), String::new(), 0);
+    for line in ptx.lines() {
+        let declared = line.trim_start().strip_prefix(".shared ").and_then(|rest| rest.split_once('['));
+        let size: usize = declared.and_then(|(_, size)| size.trim_end_matches("];").parse().ok()).unwrap_or(0);
+        match declared {
+            Some((array, _)) if size > MAX_STATIC_BYTES => {
+                arrays += &format!(".extern .shared {array}[];\n");
+                bytes += size;
+            }
+            _ => body += &format!("{line}\n"),
+        }
+    }
+    (body.replacen(".address_size 64\n", &format!(".address_size 64\n{arrays}"), 1), bytes)
+}
+
+/// Reads the messages of `ptxas -v`. `None` if they do not tell the registers of each kernel.
+pub fn kernels(log: &str) -> Option<Vec<Kernel>> {
+    let (mut all, mut names) = (Vec::new(), 0);
+    let mut kernel = Kernel::default();
+    let mut function = "";
+    for line in log.lines() {
+        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
+            kernel = Kernel { name: rest.split('\'').next()?.to_owned(), ..Kernel::default() };
+            names += 1;
+        } else if let Some((_, name)) = line.split_once("Function properties for ") {
+            function = name.trim();
+        } else if line.contains("bytes stack frame") {
+            // functions that are called have properties of their own
+            if function == kernel.name {
+                [kernel.stack_bytes, kernel.spill_stores, kernel.spill_loads] =
+                    ["bytes stack frame", "bytes spill stores", "bytes spill loads"].map(|what| number(line, what).unwrap_or(0));
+            }
+        } else if line.contains("Used ") {
+            kernel.registers = number(line, "registers")?;
+            kernel.local_bytes = number(line, "bytes smem").unwrap_or(0);
+            all.push(std::mem::take(&mut kernel));
+        }
+    }
+    (names > 0 && names == all.len()).then_some(all)
+}
+
+/// The number before the words `what`.
+fn number(line: &str, what: &str) -> Option<usize> {
+    line.split_once(what)?.0.trim_end().rsplit([' ', ',']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTX: &str = "\
+.version 7.5
+.target sm_80, texmode_independent
+.address_size 64
+
+.func f()
+{
+	ret;
+}
+.entry k(
+	.param .u64 k_param_0
+)
+{
+	.shared .align 4 .b8 k_$_small[49152];
+	.shared .align 128 .b8 k_$_slices[49153];
+{ // callseq
+}
+}
+";
+
+    #[test]
+    fn kernels_have_the_size_of_their_groups() {
+        let text = with_group_size(PTX, "sm_90", [16, 2]);
+        assert!(text.starts_with(".version 8.0\n.target sm_90\n.address_size 64\n"), "{text}");
+        assert!(text.contains("k_param_0\n)\n.reqntid 16, 2, 1\n{\n") && text.matches("reqntid").count() == 1, "{text}");
+    }
+
+    #[test]
+    fn large_arrays_are_dynamic() {
+        let (text, bytes) = without_static_limit(PTX);
+        assert_eq!(bytes, 49_153);
+        assert!(text.contains(".address_size 64\n.extern .shared .align 128 .b8 k_$_slices[];\n"), "{text}");
+        assert!(text.contains("k_$_small[49152];") && !text.contains("[49153]"), "{text}");
+    }
+
+    #[test]
+    fn messages_of_the_assembler_are_read() {
+        let log = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'a' for 'sm_90'
+ptxas info    : Function properties for a
+    64 bytes stack frame, 8 bytes spill stores, 16 bytes spill loads
+ptxas info    : Used 254 registers, used 1 barriers, 128 bytes cumulative stack size, 36864 bytes smem
+ptxas info    : Compile time = 1.0 ms
+ptxas info    : Compiling entry function 'b' for 'sm_90'
+ptxas info    : Function properties for b
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Function properties for called
+    8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 32 registers, used 0 barriers
+";
+        let a =
+            Kernel { name: "a".to_owned(), registers: 254, spill_stores: 8, spill_loads: 16, stack_bytes: 64, local_bytes: 36_864 };
+        let b = Kernel { name: "b".to_owned(), registers: 32, ..Kernel::default() };
+        assert_eq!(kernels(log), Some(vec![a, b]));
+        assert_eq!([kernels(""), kernels("Compiling entry function 'a' for 'sm_90'")], [None, None]);
+    }
+}

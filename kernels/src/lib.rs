@@ -50,7 +50,7 @@ pub use tuning::{Dialect, HeldRows, Tuning, check, refusals};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 
 /// Source text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -19,11 +19,15 @@ static void copy(Address to, __global const real *from, int v) {
 }
 
 // Starts to copy `bytes` bytes, and to fill the rest of `v` elements with zeros.
+// A single element is copied either whole or not at all. Two copies with opposite conditions take fewer instructions than one whose number
+// of bytes is a variable.
 static void copy_part(Address to, __global const real *from, int v, int bytes) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));
     else
-        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %3, %2;" :: "r"(to), "l"(from), "r"(bytes), "n"(REAL_BYTES));
+        asm volatile("{ .reg .pred is_inside; setp.ne.s32 is_inside, %2, 0;"
+            " @is_inside cp.async.ca.shared.global.L2::128B [%0], [%1], %3; @!is_inside cp.async.ca.shared.global [%0], [%1], %3, 0; }"
+            :: "r"(to), "l"(from), "r"(bytes), "n"(REAL_BYTES));
 }
 
 // Ends a group of copies.

@@ -2,13 +2,13 @@
 // Single precision: the work-items multiply and add by fma, because matrix units would round the operands. P = op(A), Q = op(B).
 // Work-item `lane` of a sub-group has the place (x, y) = (lane / 2 % 8, lane / 16 · 2 + lane % 2) of 8 x 4 places, and holds
 //     rows 4x + e + 32h and columns 4y + e + 16h of the sub-group's elements, for e < 4 and all h.
-// Neighbours in the last bit of `lane` read the same lines of P, those in the bit before it the same lines of Q, so that local memory
-// answers 16 work-items at a time.
+// Neighbours in the last bit of `lane` read the same lines of P, and neighbours in the bit before it the same lines of Q.
 //
 // Line l in term p is element p·P_LINE + l or p·Q_LINE + l of a slice, in all transpositions, so that a step reads contiguous lines. Lines
 // that are contiguous in global memory are copied 16 bytes at a time. If the terms are contiguous, a copy moves one element. A
-// sub-group then copies 8 terms of 4 lines. The distance of terms, 4 elements more than a multiple of 32, gives each of them a bank
-// of its own.
+// sub-group then copies 8 terms of 4 lines. The distance of terms, an odd multiple of 4 elements, gives each of these elements a bank of
+// its own. Slices in the order of global memory would take fewer copies, but vectors along the terms of 8 lines occupy 32 registers
+// where vectors along the lines occupy 8.
 
 #define SWAPPED 0
 // whether the terms of a factor are contiguous in memory

@@ -39,11 +39,15 @@ static void copy(Address to, __global const real *from, int v) {
 }
 
 // Starts to copy `bytes` bytes, and to fill the rest of `v` elements with zeros.
+// A single element is copied either whole or not at all. Two copies with opposite conditions take fewer instructions than one whose number
+// of bytes is a variable.
 static void copy_part(Address to, __global const real *from, int v, int bytes) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));
     else
-        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %3, %2;" :: "r"(to), "l"(from), "r"(bytes), "n"(REAL_BYTES));
+        asm volatile("{ .reg .pred is_inside; setp.ne.s32 is_inside, %2, 0;"
+            " @is_inside cp.async.ca.shared.global.L2::128B [%0], [%1], %3; @!is_inside cp.async.ca.shared.global [%0], [%1], %3, 0; }"
+            :: "r"(to), "l"(from), "r"(bytes), "n"(REAL_BYTES));
 }
 
 // Ends a group of copies.
@@ -54,13 +58,13 @@ static void copy_part(Address to, __global const real *from, int v, int bytes) {
 // Single precision: the work-items multiply and add by fma, because matrix units would round the operands. P = op(A), Q = op(B).
 // Work-item `lane` of a sub-group has the place (x, y) = (lane / 2 % 8, lane / 16 · 2 + lane % 2) of 8 x 4 places, and holds
 //     rows 4x + e + 32h and columns 4y + e + 16h of the sub-group's elements, for e < 4 and all h.
-// Neighbours in the last bit of `lane` read the same lines of P, those in the bit before it the same lines of Q, so that local memory
-// answers 16 work-items at a time.
+// Neighbours in the last bit of `lane` read the same lines of P, and neighbours in the bit before it the same lines of Q.
 //
 // Line l in term p is element p·P_LINE + l or p·Q_LINE + l of a slice, in all transpositions, so that a step reads contiguous lines. Lines
 // that are contiguous in global memory are copied 16 bytes at a time. If the terms are contiguous, a copy moves one element. A
-// sub-group then copies 8 terms of 4 lines. The distance of terms, 4 elements more than a multiple of 32, gives each of them a bank
-// of its own.
+// sub-group then copies 8 terms of 4 lines. The distance of terms, an odd multiple of 4 elements, gives each of these elements a bank of
+// its own. Slices in the order of global memory would take fewer copies, but vectors along the terms of 8 lines occupy 32 registers
+// where vectors along the lines occupy 8.
 
 #define SWAPPED 0
 // whether the terms of a factor are contiguous in memory

@@ -2,7 +2,7 @@
 
 use cl3::command_queue::{enqueue_read_buffer, enqueue_write_buffer};
 use cl3::types::CL_BLOCKING;
-use lapidary_core::{DType, Result};
+use lapidary_core::{DType, Result, Scalar};
 use lapidary_kernels::{Arg, Program, probe_product};
 
 use crate::buffer::{Buffer, Context, Kernel};
@@ -11,9 +11,17 @@ use crate::queue::Queue;
 
 /// Runs the kernel `mma_probe` and returns whether its result is right.
 pub(crate) fn is_right(context: &Context, queue: &Queue, program: &Program, kernel: &Kernel) -> Result<bool> {
+    match program.dtype() {
+        DType::F64 => is_right_in::<f64>(context, queue, program, kernel),
+        DType::F32 | DType::I32 => is_right_in::<f32>(context, queue, program, kernel),
+    }
+}
+
+fn is_right_in<T: Scalar>(context: &Context, queue: &Queue, program: &Program, kernel: &Kernel) -> Result<bool> {
     let (x, expected) = probe_product();
-    let mut y = vec![f64::NAN; expected.len()];
-    let bytes = |elements: &[f64]| elements.len() * DType::F64.size();
+    let [x, expected] = [x, expected].map(|numbers| numbers.into_iter().map(T::from_f64).collect::<Vec<T>>());
+    let mut y = vec![T::from_f64(f64::NAN); expected.len()];
+    let bytes = size_of_val::<[T]>;
     let [input, output] = [Buffer::new(context, bytes(&x))?, Buffer::new(context, bytes(&y))?];
     let (no_events, from, to) = (std::ptr::null(), x.as_ptr().cast(), y.as_mut_ptr().cast());
     // SAFETY: the buffers have the sizes of `x` and `y`. The transfers block, so that they end before `x` and `y` are dropped. The kernel
@@ -38,16 +46,18 @@ mod tests {
     use crate::program::Programs;
     use crate::program::tests::device;
 
-    /// Runs the kernel with the instructions replaced by their definition.
+    /// Runs the kernel with the instructions replaced by their definition, in both precisions.
     #[test]
     fn a_device_passes_by_the_right_result() {
         let Some((found, context)) = device() else { return };
         if !found.facts.computes(DType::F64) {
             return;
         }
-        let (queue, program) = (Queue::new(&context, &found).unwrap(), Program::MmaProbe { unit: 0 });
-        let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
-        let kernel = programs.kernel(&context, &found, &program, "mma_probe").unwrap();
-        assert!(is_right(&context, &queue, &program, kernel).unwrap());
+        let (queue, mut programs) = (Queue::new(&context, &found).unwrap(), Programs::new(Arc::new(ProgramCache::new(None))));
+        for dtype in [DType::F32, DType::F64] {
+            let program = Program::MmaProbe { dtype, unit: 0 };
+            let kernel = programs.kernel(&context, &found, &program, "mma_probe").unwrap();
+            assert!(is_right(&context, &queue, &program, kernel).unwrap(), "{dtype}");
+        }
     }
 }

@@ -122,18 +122,19 @@ const SMALL_MMA: MmaParams =
     MmaParams { mwg: 32, nwg: 32, kwg: 16, mw: 16, nw: 16, stages: 2, raster: 2, split: 1, unit: 0, guarded: true };
 
 /// Computes products by the kernel for matrix units. Each case computes one product only, as in [`with_each_model_of_memory`]. Matrices
-/// with an even number of rows lie on whole pairs of elements. If the number of rows is 64 too, the kernel also computes the product on other
-/// positions.
-fn products_by_matrix_units(cases: &[([Op; 2], [usize; 3], MmaParams)]) {
+/// with an even number of rows lie on whole pairs of elements, and in single precision, if the number of rows is a multiple of four, on whole
+/// vectors. If the number of rows is 64 too, the kernel also computes the product on other positions.
+fn products_by_matrix_units<T: Scalar>(cases: &[([Op; 2], [usize; 3], MmaParams)]) {
+    let vector = if T::DTYPE == DType::F64 { 2 } else { 4 };
     for device in devices([|device| device]) {
         for &(ops, sizes, params) in cases {
             prefer(&device, &Product::Mma(params).to_string());
             let instructions = Instructions(&device);
-            if sizes[0] % 2 == 0 {
-                instructions.product_in_vectors::<f64>(ops, sizes);
+            if sizes[0] % vector == 0 {
+                instructions.product_in_vectors::<T>(ops, sizes);
             }
-            if sizes[0] % 2 == 1 || (params.guarded && sizes[0] == 64) {
-                instructions.product::<f64>(ops, sizes);
+            if sizes[0] % vector != 0 || (params.guarded && sizes[0] == 64) {
+                instructions.product::<T>(ops, sizes);
             }
         }
     }
@@ -143,7 +144,7 @@ fn products_by_matrix_units(cases: &[([Op; 2], [usize; 3], MmaParams)]) {
 #[test]
 fn with_the_order_of_matrix_units() {
     let (n, t, small) = (Op::NoTrans, Op::Trans, SMALL_MMA);
-    products_by_matrix_units(&[
+    products_by_matrix_units::<f64>(&[
         // first, because oclgrind counts scratch memory as unwritten that takes the place of freed matrices
         ([n, n], [37, 29, 53], MmaParams { split: 4, ..small }),
         ([t, t], [64, 32, 128], MmaParams { split: 2, ..small }),
@@ -163,11 +164,53 @@ fn with_the_order_of_matrix_units() {
 #[test]
 fn with_large_slices_of_matrix_units() {
     let (n, t, small) = (Op::NoTrans, Op::Trans, SMALL_MMA);
-    products_by_matrix_units(&[
+    products_by_matrix_units::<f64>(&[
         ([t, n], [64, 32, 96], MmaParams { stages: 3, ..small }),
         ([t, t], [64, 64, 48], MmaParams { kwg: 32, mwg: 64, nwg: 64, ..small }),
         ([n, n], [37, 29, 53], MmaParams { kwg: 32, mwg: 64, nwg: 64, ..small }),
     ]);
+}
+
+/// Parameters of the kernel for matrix units in single precision, in which the work-items multiply, with its PTX instructions replaced by
+/// their definition and small tiles.
+const SMALL_FMA: MmaParams = MmaParams { mwg: 32, nwg: 32, kwg: 16, mw: 32, nw: 16, ..SMALL_MMA };
+
+/// Tests the kernel for matrix units in single precision: whole tiles and edges, aligned and odd matrices, and terms in parts, for all
+/// transpositions.
+#[test]
+fn with_copies_in_single_precision() {
+    let (n, t, small) = (Op::NoTrans, Op::Trans, SMALL_FMA);
+    products_by_matrix_units::<f32>(&[
+        // first, because oclgrind counts scratch memory as unwritten that takes the place of freed matrices
+        ([n, n], [37, 29, 53], MmaParams { split: 4, ..small }),
+        ([t, t], [64, 32, 64], MmaParams { split: 2, ..small }),
+        ([n, n], [64, 96, 48], MmaParams { guarded: false, ..small }),
+        ([n, n], [64, 32, 32], small),
+        ([t, n], [64, 32, 32], small),
+        ([n, t], [64, 32, 48], MmaParams { mwg: 64, raster: 1, ..small }),
+        ([t, t], [64, 64, 16], small),
+        ([n, n], [37, 29, 53], small),
+        ([t, n], [38, 30, 54], MmaParams { stages: 3, ..small }),
+        ([n, t], [1, 1, 1], small),
+        ([t, t], [70, 31, 19], MmaParams { nwg: 16, ..small }),
+        ([n, n], [44, 19, 21], MmaParams { kwg: 8, stages: 4, ..small }),
+        ([t, t], [36, 35, 18], small),
+    ]);
+}
+
+/// Tests that the kernel for matrix units reads no element outside the matrices, whose neighbours are NaN, and that it treats NaN and
+/// infinite elements as a plain loop does.
+#[test]
+fn with_copies_beside_elements_that_are_no_numbers() {
+    let (n, t) = (Op::NoTrans, Op::Trans);
+    for device in devices([|device| device]) {
+        for ops in [[n, n], [t, n], [n, t], [t, t]] {
+            prefer(&device, &Product::Mma(SMALL_FMA).to_string());
+            Instructions(&device).product_beside_nan::<f32>(ops, [37, 19, 21]);
+        }
+        prefer(&device, &Product::Mma(SMALL_MMA).to_string());
+        Instructions(&device).product_beside_nan::<f64>([n, n], [37, 19, 21]);
+    }
 }
 
 /// Tests panels whose rows one work-group holds. Other work-groups would have to run at the same time, which devices that are no GPUs do

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Identity, Instruction, Limits, Op, Side, Swaps, Uplo, Value};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Identity, Instruction, Limits, Op, Side, Swaps, TrsmMode, Uplo, Value};
 use lapidary_kernels::database::Kernel;
 use lapidary_kernels::{Database, Dialect, MmaParams, Program, Tuning, View, check, launches, opencl};
 
@@ -48,8 +48,6 @@ fn others(dtype: DType) -> Vec<Instruction<View<'static, ()>>> {
     let number = Value::new(dtype, 2.0);
     let (uplo, op, diag, count) = (Uplo::Lower, Op::NoTrans, Diag::NonUnit, 3);
     let mut calls = vec![
-        Instruction::Trsm { side: Side::Left, uplo, op, diag, alpha: number, a: view(2048, 2048), b: view(2048, 64) },
-        Instruction::Trtri { uplo, diag, a: view(32, 32), inverse: view(32, 32) },
         Instruction::Scale { beta: number, c: view(64, 64) },
         Instruction::Laswp {
             swaps: Swaps { side: Side::Left, forward: true, first_row: 0 },
@@ -57,6 +55,10 @@ fn others(dtype: DType) -> Vec<Instruction<View<'static, ()>>> {
             ipiv: view(2048, 1),
         },
     ];
+    for mode in [TrsmMode::Substitution, TrsmMode::Inverted] {
+        let (side, a, b) = (Side::Left, view(2048, 2048), view(2048, 64));
+        calls.push(Instruction::Trsm { mode, side, uplo, op, diag, alpha: number, a, b });
+    }
     let squares = [16, 300, 1024, 2048, 4096, 8192, 16_384].map(|n| (n, n));
     for (m, n) in squares.into_iter().chain([(16, 1), (300, 1), (20_000, 32), (50_000, 32), (300_000, 32)]) {
         let (a, ipiv, info) = (view(m, n), view(n, 1), view(1, 1));
@@ -119,10 +121,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let programs = shipped(&gpu("sm_90"))?;
     write(Path::new(hopper), &programs)?;
     let with_unit_4 = |program: &Program| match *program {
-        Program::GemmMma { params, trans_a, trans_b, guarded, aligned } => {
-            Some(Program::GemmMma { params: MmaParams { unit: 4, ..params }, trans_a, trans_b, guarded, aligned })
+        Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned } => {
+            Some(Program::GemmMma { dtype, params: MmaParams { unit: 4, ..params }, trans_a, trans_b, guarded, aligned })
         }
-        Program::MmaProbe { .. } => Some(Program::MmaProbe { unit: 4 }),
+        Program::MmaProbe { dtype, .. } => Some(Program::MmaProbe { dtype, unit: 4 }),
         _ => None,
     };
     write(Path::new(ampere), &programs.iter().filter_map(with_unit_4).collect::<Vec<_>>())?;

@@ -1,8 +1,9 @@
-//! Parameters of the kernel `gemm_mma`, a product in double precision by the matrix units of a GPU.
+//! Parameters of the kernel `gemm_mma`, whose copies to local memory run beside the computation. In double precision the matrix units of a
+//! GPU multiply, in single precision the work-items.
 
 use lapidary_core::{DType, Limits};
 
-use crate::params::parameters;
+use crate::params::{VectorParams, parameters};
 
 parameters! {
 /// Parameters of the kernel `gemm_mma`. A work-group computes a tile of `mwg` × `nwg` elements of C, and each sub-group of 32 work-items
@@ -24,8 +25,8 @@ pub struct MmaParams {
     pub raster: usize,
     /// Number of parts into which the terms of a product are divided, 1 for no division.
     pub split: usize,
-    /// Number of terms of an instruction: 8 for `mma.m16n8k8` (compute capability 9.0), 4 for `mma.m8n8k4` (8.0). With 0, the kernel computes
-    /// without matrix units, slowly, for tests.
+    /// Number of terms of an instruction: in double precision 8 for `mma.m16n8k8` (compute capability 9.0) and 4 for `mma.m8n8k4` (8.0), in
+    /// single precision 1 for multiply-adds. With 0, the kernel has no PTX instructions and is slow, for tests.
     pub unit: usize,
     /// Whether the kernel computes products of all sizes and operands of all alignments. If not set, the kernel is used only for
     /// products of whole tiles of aligned operands.
@@ -33,21 +34,23 @@ pub struct MmaParams {
 }
 }
 
-/// Value of `unit` without matrix units.
+/// Value of `unit` without PTX instructions.
 pub(crate) const NO_UNIT: usize = 0;
 /// Number of work-items in a sub-group.
 pub(crate) const SUB_GROUP: usize = 32;
 /// Maximum bytes of local memory of a work-group on devices of compute capability 9.0. Drivers report less for OpenCL (48 KiB), but
 /// take texts that declare more.
 const MAX_LOCAL_BYTES: usize = 227 << 10;
-/// Maximum number of elements of C that a work-item holds: half of the 255 registers of 32 bits.
-const MAX_ELEMENTS: usize = 64;
-/// Maximum number of unused elements between the lines of a slice.
+/// Maximum number of bytes of C that a work-item holds: half of the 255 registers of 32 bits.
+const MAX_BYTES: usize = 512;
+/// Maximum number of unused elements between the lines, or the terms, of a slice.
 const LONGEST_GAP: usize = 4;
 /// Maximum number of rows of tiles that work-groups visit together.
 const MAX_RASTER: usize = 1000;
 /// The copies keep the order in which chunks are shuffled if a pass copies a multiple of this number of lines.
 const SHUFFLED_LINES: usize = 8;
+/// Number of terms in a pass of copies along the terms in single precision. A sub-group copies them of 4 lines, to 32 banks.
+const TERMS_OF_PASS: usize = 8;
 
 impl MmaParams {
     /// Returns the number of work-items in a work-group.
@@ -58,9 +61,13 @@ impl MmaParams {
 
     /// Returns the bytes of local memory that a work-group uses at most.
     #[must_use]
-    pub fn local_bytes(&self) -> usize {
-        let line = self.kwg + LONGEST_GAP;
-        self.stages * line * (self.mwg + self.nwg) * DType::F64.size()
+    pub fn local_bytes(&self, dtype: DType) -> usize {
+        let MmaParams { mwg, nwg, kwg, stages, .. } = *self;
+        let slice = match dtype {
+            DType::F64 => (kwg + LONGEST_GAP) * (mwg + nwg),
+            DType::F32 | DType::I32 => kwg * (mwg + nwg + 2 * LONGEST_GAP),
+        };
+        stages * slice * dtype.size()
     }
 
     /// Returns the number of parts of a product with `k` terms: the largest of `split`, half of `split`, a quarter of it and so on for
@@ -75,30 +82,39 @@ impl MmaParams {
     /// # Errors
     /// A parameter violates a constraint, which the error states with its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
-        let MmaParams { mwg, nwg, kwg, mw, nw, stages, raster, split, unit, .. } = *self;
+        let MmaParams { mwg, nwg, kwg, mw, nw, stages, raster, split, .. } = *self;
         if [mwg, nwg, kwg, mw, nw, raster, split].contains(&0) {
             return Err("every extent is at least 1".to_owned());
         }
-        let items = self.items();
-        // a copy moves one element or two, or always two if the operands are aligned
-        let copies: &[usize] = if self.guarded { &[1, 2] } else { &[2] };
-        // a pass copies whole lines of `extent` contiguous elements, and several passes copy `lines` lines
-        let per_pass = |extent: usize, v: usize| items * v / extent;
-        let passes = |extent: usize, lines: usize, v: usize| {
-            (items * v).is_multiple_of(extent) && per_pass(extent, v) > 0 && lines.is_multiple_of(per_pass(extent, v))
-        };
-        let by_terms = |v| passes(kwg, mwg, v) && passes(kwg, nwg, v) && per_pass(kwg, v).is_multiple_of(SHUFFLED_LINES);
-        let by_lines = |v, extent| passes(extent, kwg, v) && per_pass(extent, v).is_power_of_two();
+        let of_type = if dtype == DType::F64 { self.rules_of_units() } else { self.rules_of_items() };
         let rules = [
-            (dtype == DType::F64, "the elements have double precision, in which the matrix units compute"),
             (mwg % mw == 0 && nwg % nw == 0, "mw divides mwg and nw divides nwg: sub-groups cover the tile"),
-            (mw % 16 == 0 && nw % 16 == 0, "mw and nw are multiples of 16: an instruction takes 16 lines of one operand"),
-            (mw * nw / SUB_GROUP <= MAX_ELEMENTS, "the elements of a work-item fit half of the registers"),
-            (kwg % 16 == 0, "kwg is a multiple of 16: two steps of 8 terms, and eight chunks in a line"),
+            (mw * nw / SUB_GROUP * dtype.size() <= MAX_BYTES, "the elements of a work-item fit half of the registers"),
             (raster <= MAX_RASTER, "raster is at most a thousand rows of tiles, so that numbers of tiles have 32 bits"),
             (stages >= 2, "there are several stages: one slice is used while others are copied"),
             (split.is_power_of_two(), "split is a power of two: fewer terms have half as many parts"),
-            ([NO_UNIT, 4, 8].contains(&unit), "unit is 4 or 8, the number of terms of an instruction, or 0 for none"),
+        ];
+        let fitting = [
+            (self.items() <= limits.work_group, "(mwg/mw)·(nwg/nw) sub-groups fit a work-group of the device"),
+            (self.local_bytes(dtype) <= MAX_LOCAL_BYTES, "the slices fit the local memory of a multiprocessor"),
+        ];
+        rules.iter().chain(&of_type).chain(&fitting).find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
+    }
+
+    /// Returns the conditions in double precision, each with its reason.
+    fn rules_of_units(&self) -> Vec<(bool, &'static str)> {
+        let MmaParams { mwg, nwg, kwg, mw, nw, unit, .. } = *self;
+        let by_terms =
+            |v| [mwg, nwg].iter().all(|&lines| self.divides(kwg, lines, v)) && self.of_pass(kwg, v).is_multiple_of(SHUFFLED_LINES);
+        let by_lines = |v, extent| self.divides(extent, kwg, v) && self.of_pass(extent, v).is_power_of_two();
+        let copies = self.copies(DType::F64);
+        vec![
+            (mw % 16 == 0 && nw % 16 == 0, "mw and nw are multiples of 16: an instruction takes 16 lines of one operand"),
+            (kwg % 16 == 0, "kwg is a multiple of 16: two steps of 8 terms, and eight chunks in a line"),
+            (
+                [NO_UNIT, 4, 8].contains(&unit),
+                "unit is 4 or 8, the number of terms of an instruction in double precision, or 0 for none",
+            ),
             (
                 copies.iter().all(|&v| by_terms(v)),
                 "the work-items copy lines of kwg elements in equal passes of a multiple of eight lines",
@@ -107,10 +123,48 @@ impl MmaParams {
                 copies.iter().all(|&v| by_lines(v, mwg) && by_lines(v, nwg)),
                 "the work-items copy lines of mwg and of nwg elements in equal passes of a power of two lines",
             ),
-            (items <= limits.work_group, "(mwg/mw)·(nwg/nw) sub-groups fit a work-group of the device"),
-            (self.local_bytes() <= MAX_LOCAL_BYTES, "the slices fit the local memory of a multiprocessor"),
-        ];
-        rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
+        ]
+    }
+
+    /// Returns the conditions in single precision, each with its reason.
+    fn rules_of_items(&self) -> Vec<(bool, &'static str)> {
+        let MmaParams { mwg, nwg, kwg, mw, nw, unit, .. } = *self;
+        vec![
+            (
+                mw % 32 == 0 && nw % 16 == 0,
+                "mw is a multiple of 32 and nw of 16: 8 x 4 work-items hold vectors of 4 lines of each operand",
+            ),
+            (kwg % TERMS_OF_PASS == 0, "kwg is a multiple of 8, the number of terms in a pass of copies along the terms"),
+            (
+                [NO_UNIT, 1].contains(&unit),
+                "unit is 1 for a multiply-add in single precision, or 0 for one without PTX instructions",
+            ),
+            (
+                [mwg, nwg].iter().all(|&lines| self.divides(TERMS_OF_PASS, lines, 1)),
+                "the work-items copy 8 terms of mwg and of nwg lines in equal passes",
+            ),
+            (
+                self.copies(DType::F32).iter().all(|&v| [mwg, nwg].iter().all(|&extent| self.divides(extent, kwg, v))),
+                "the work-items copy lines of mwg and of nwg elements in equal passes",
+            ),
+        ]
+    }
+
+    /// Returns the numbers of elements that a copy may move: a vector, and one element if the operands may have any alignment.
+    fn copies(&self, dtype: DType) -> Vec<usize> {
+        let vector = VectorParams::vector(dtype);
+        if self.guarded { vec![1, vector] } else { vec![vector] }
+    }
+
+    /// Returns the number of lines of `extent` contiguous elements in a pass that copies `v` elements per work-item.
+    fn of_pass(&self, extent: usize, v: usize) -> usize {
+        self.items() * v / extent
+    }
+
+    /// Returns whether passes of whole lines of `extent` contiguous elements copy `lines` lines.
+    fn divides(&self, extent: usize, lines: usize, v: usize) -> bool {
+        let of_pass = self.of_pass(extent, v);
+        (self.items() * v).is_multiple_of(extent) && of_pass > 0 && lines.is_multiple_of(of_pass)
     }
 }
 
@@ -158,8 +212,34 @@ mod tests {
             let refusal = params.check(DType::F64, &limits).unwrap_err();
             assert!(refusal.contains(reason), "{params:?}: {refusal}");
         }
-        assert!(good.check(DType::F32, &limits).unwrap_err().contains("double precision"));
         // without guards, the kernel copies pairs of elements, so that a pass has twice as many lines
         assert_eq!(MmaParams { mwg: 64, mw: 64, nw: 32, kwg: 16, guarded: false, ..good }.check(DType::F64, &limits), Ok(()));
+    }
+
+    #[test]
+    fn parameters_in_single_precision_are_refused_with_the_reason() {
+        let limits = Limits { work_group: 256, ..Limits::default() };
+        let good = MmaParams { mwg: 128, nwg: 128, kwg: 8, mw: 64, nw: 32, stages: 4, raster: 8, split: 1, unit: 1, guarded: true };
+        assert_eq!(good.check(DType::F32, &limits), Ok(()));
+        assert!(good.check(DType::F64, &limits).is_err());
+        assert_eq!(MmaParams { nwg: 256, nw: 64, ..good }.check(DType::F32, &limits), Ok(()));
+        let refused = [
+            (MmaParams { nwg: 8, nw: 8, ..good }, "vectors of 4 lines"),
+            (MmaParams { mwg: 48, mw: 48, ..good }, "vectors of 4 lines"),
+            (MmaParams { mw: 128, nw: 64, ..good }, "registers"),
+            (MmaParams { kwg: 12, ..good }, "multiple of 8"),
+            (MmaParams { unit: 8, ..good }, "multiply-add"),
+            (MmaParams { mwg: 96, nwg: 64, mw: 32, ..good }, "8 terms of mwg"),
+            // a pass would copy 16 terms of 64 lines
+            (MmaParams { mwg: 64, nw: 16, ..good }, "lines of mwg and of nwg elements"),
+            // without vectors, the work-items do not reach the end of a line
+            (MmaParams { mwg: 64, nwg: 256, nw: 64, ..good }, "lines of mwg and of nwg elements"),
+            (MmaParams { nwg: 256, kwg: 16, ..good }, "fit a work-group"),
+            (MmaParams { stages: 30, ..good }, "local memory"),
+        ];
+        for (params, reason) in refused {
+            let refusal = params.check(DType::F32, &limits).unwrap_err();
+            assert!(refusal.contains(reason), "{params:?}: {refusal}");
+        }
     }
 }

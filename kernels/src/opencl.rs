@@ -28,7 +28,7 @@ pub fn source(program: &Program) -> Source {
     }
     let body = body(program);
     let _ = match body {
-        Body::OpenCl(_) | Body::Mma(..) => writeln!(text, "#define real {real}"),
+        Body::OpenCl(_) | Body::Parts(_) => writeln!(text, "#define real {real}"),
         // a type, since `real(x)` is a macro of the shared texts
         Body::Shared { .. } => writeln!(text, "typedef {real} real;"),
     };
@@ -45,8 +45,7 @@ pub fn source(program: &Program) -> Source {
     }
     text += &match body {
         Body::OpenCl(body) => [COMMON, body].concat(),
-        Body::Mma(NO_UNIT, body) => [COMMON, include_str!("opencl/mma_by_definition.cl"), body].concat(),
-        Body::Mma(_, body) => [COMMON, include_str!("opencl/mma.cl"), body].concat(),
+        Body::Parts(parts) => COMMON.to_owned() + &parts.concat(),
         Body::Shared { kernel, template } => {
             let names = signature(kernel).into_iter().filter(|(_, takes)| takes.is_memory()).map(|(name, _)| (name, name));
             to_opencl(program, kernel, &render(template, program, kernel, names, Dialect::OpenClC))
@@ -59,8 +58,8 @@ pub fn source(program: &Program) -> Source {
 enum Body {
     /// Text in OpenCL C.
     OpenCl(&'static str),
-    /// Text with instructions of matrix units, and the number of terms of an instruction.
-    Mma(usize, &'static str),
+    /// Text in OpenCL C that consists of several parts.
+    Parts(Vec<&'static str>),
     /// The template of one kernel for both languages.
     Shared { kernel: &'static str, template: &'static str },
 }
@@ -70,8 +69,17 @@ fn body(program: &Program) -> Body {
         Program::GemmTile { .. } => include_str!("opencl/gemm_tile.cl"),
         Program::GemmVector { .. } => return Body::Shared { kernel: "gemm_vector", template: shared::GEMM_VECTOR },
         Program::GemmBlock { .. } => return Body::Shared { kernel: "gemm_block", template: shared::GEMM_BLOCK },
-        Program::GemmMma { params, .. } => return Body::Mma(params.unit, include_str!("opencl/gemm_mma.cl")),
-        Program::MmaProbe { unit } => return Body::Mma(*unit, include_str!("opencl/mma_probe.cl")),
+        Program::GemmMma { dtype, params, .. } => {
+            let order = match dtype {
+                DType::F64 => include_str!("opencl/gemm_mma_f64.cl"),
+                DType::F32 | DType::I32 => include_str!("opencl/gemm_mma_f32.cl"),
+            };
+            let kernel = [order, include_str!("opencl/gemm_mma.cl")];
+            return Body::Parts([&instructions(*dtype, params.unit)[..], &kernel].concat());
+        }
+        Program::MmaProbe { dtype, unit } => {
+            return Body::Parts([instructions(*dtype, *unit), vec![include_str!("opencl/mma_probe.cl")]].concat());
+        }
         Program::SumParts { .. } => return Body::Shared { kernel: "sum_parts", template: shared::SUM_PARTS },
         Program::Pad { .. } => return Body::Shared { kernel: "pad", template: shared::PAD },
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),
@@ -96,6 +104,15 @@ fn body(program: &Program) -> Body {
         Program::Strips { .. } => include_str!("opencl/strips.cl"),
         Program::Columns { .. } => include_str!("opencl/columns.cl"),
     })
+}
+
+/// Returns the text of the instructions of `gemm_mma`: copies, and in double precision the instruction of a matrix unit.
+fn instructions(dtype: DType, unit: usize) -> Vec<&'static str> {
+    let [copies, mma] = match unit {
+        NO_UNIT => [include_str!("opencl/cp_async_by_definition.cl"), include_str!("opencl/mma_by_definition.cl")],
+        _ => [include_str!("opencl/cp_async.cl"), include_str!("opencl/mma.cl")],
+    };
+    if dtype == DType::F64 { vec![copies, mma] } else { vec![copies] }
 }
 
 #[cfg(test)]

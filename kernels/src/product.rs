@@ -18,7 +18,7 @@ pub enum Product {
     Panel(PanelParams, PanelBlocks),
     /// Kernel with one of several models of memory, for operands in any layout.
     Block(BlockParams),
-    /// Kernel that computes on the matrix units of a GPU.
+    /// Kernel whose copies to local memory run beside the computation, on matrix units in double precision.
     Mma(MmaParams),
 }
 
@@ -106,7 +106,7 @@ impl Product {
             Product::Panel(params, _) => Program::GemmPanel { dtype, params },
             Product::Block(params) => Program::GemmBlock { dtype, params, trans_a: false, trans_b: false, sizes: None },
             Product::Mma(params) => {
-                Program::GemmMma { params, trans_a: false, trans_b: false, guarded: params.guarded, aligned: true }
+                Program::GemmMma { dtype, params, trans_a: false, trans_b: false, guarded: params.guarded, aligned: true }
             }
             Product::Vector(params) => Program::GemmVector { dtype, params, trans_b: !params.transposes_b(dtype), vec_c: true },
         }

@@ -73,8 +73,10 @@ pub enum Program {
         /// The sizes m, n and k of the product, if they are constants in the text.
         sizes: Option<[usize; 3]>,
     },
-    /// Kernel `gemm_mma`: a product in double precision by the matrix units of a GPU, in OpenCL C with PTX instructions.
+    /// Kernel `gemm_mma`: a product with copies to local memory that run beside the computation, in OpenCL C with PTX instructions.
     GemmMma {
+        /// Element type of the matrices.
+        dtype: DType,
         /// Shape of the tiles.
         params: MmaParams,
         /// Whether the product uses the transpose of A.
@@ -83,11 +85,13 @@ pub enum Program {
         trans_b: bool,
         /// Whether the tiles may extend beyond the matrices.
         guarded: bool,
-        /// Whether the matrices are stored in whole pairs of elements.
+        /// Whether the matrices are stored in whole vectors of 16 bytes.
         aligned: bool,
     },
     /// Kernel `mma_probe`, which shows whether a device has the instructions of `gemm_mma`.
     MmaProbe {
+        /// Element type of the matrices.
+        dtype: DType,
         /// Number of terms of an instruction, as in [`MmaParams`].
         unit: usize,
     },
@@ -252,6 +256,8 @@ impl Program {
             Program::GemmTile { dtype, .. }
             | Program::GemmVector { dtype, .. }
             | Program::GemmBlock { dtype, .. }
+            | Program::GemmMma { dtype, .. }
+            | Program::MmaProbe { dtype, .. }
             | Program::SumParts { dtype, .. }
             | Program::Pad { dtype, .. }
             | Program::GemmPanel { dtype, .. }
@@ -266,7 +272,6 @@ impl Program {
             | Program::Panel { dtype, .. }
             | Program::Strips { dtype, .. }
             | Program::Columns { dtype, .. } => dtype,
-            Program::GemmMma { .. } | Program::MmaProbe { .. } => DType::F64,
         }
     }
 
@@ -348,7 +353,7 @@ impl Program {
             Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmBlock { dtype, params, .. } => params.check(dtype, limits),
-            Program::GemmMma { params, .. } => params.check(DType::F64, limits),
+            Program::GemmMma { dtype, params, .. } => params.check(dtype, limits),
             Program::MmaProbe { .. } => group(SUB_GROUP),
             Program::Pad { items, .. } if !items.is_multiple_of(SIDE) || !(SIDE * SIDE).is_multiple_of(items.max(1)) => {
                 Err(format!("{items} work-items do not move the {SIDE} lines of a square equally"))
@@ -423,7 +428,7 @@ impl Program {
     #[must_use]
     pub fn probe(&self) -> Option<Program> {
         match *self {
-            Program::GemmMma { params, .. } => Some(Program::MmaProbe { unit: params.unit }),
+            Program::GemmMma { dtype, params, .. } => Some(Program::MmaProbe { dtype, unit: params.unit }),
             _ => None,
         }
     }
@@ -446,12 +451,13 @@ impl Program {
                 let sizes = sizes.map_or(Vec::new(), |[m, n, k]| vec![("m", m), ("n", n), ("k", k)]);
                 ("gemm_block", [params.values(), flags.to_vec(), sizes].concat())
             }
-            Program::GemmMma { params, trans_a, trans_b, guarded, aligned } => {
+            Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned } => {
                 let params = MmaParams { guarded, ..params };
                 let flags = [("trans_a", usize::from(trans_a)), ("trans_b", usize::from(trans_b))];
-                ("gemm_mma", [&params.values()[..], &flags, &[("v", if aligned { 2 } else { 1 })]].concat())
+                let v = if aligned { VectorParams::vector(dtype) } else { 1 };
+                ("gemm_mma", [&params.values()[..], &flags, &[("v", v)]].concat())
             }
-            Program::MmaProbe { unit } => ("mma_probe", vec![("unit", unit), ("v", 2)]),
+            Program::MmaProbe { dtype, unit } => ("mma_probe", vec![("unit", unit), ("v", VectorParams::vector(dtype))]),
             Program::SumParts { items, .. } => ("sum_parts", vec![("items", items)]),
             Program::Pad { dtype, items } => ("pad", vec![("items", items), ("side", SIDE), ("v", VectorParams::vector(dtype))]),
             Program::GemmPanel { params, .. } => ("gemm_panel", params.values()),

@@ -81,14 +81,14 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
         "gemm_mma" => vec![
             axis("mwg", &[32, 64, 96, 128, 256]),
             axis("nwg", &[32, 64, 96, 128, 256]),
-            axis("kwg", &[16, 32]),
-            axis("mw", &[16, 32, 64]),
+            axis("kwg", if dtype == DType::F32 { &[8, 16, 32] } else { &[16, 32] }),
+            axis("mw", if dtype == DType::F32 { &[32, 64, 96, 128] } else { &[16, 32, 64] }),
             axis("nw", &[16, 32, 64]),
             axis("stages", &[2, 3, 4, 6]),
             axis("raster", &[4, 8, 16]),
             // large products have enough tiles
             axis("split", &[1]),
-            structural("unit", &[4, 8]),
+            structural("unit", if dtype == DType::F32 { &[1] } else { &[4, 8] }),
             structural("guarded", &[0, 1]),
         ],
         CPU_BLOCKS => {

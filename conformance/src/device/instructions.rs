@@ -51,6 +51,11 @@ impl Instructions<'_> {
         self.product_at::<T>([VECTOR; 2], ops, sizes);
     }
 
+    /// Tests `gemm` on factors with NaN and infinite elements. The elements around the factors are NaN. The sizes are at least 2.
+    pub fn product_beside_nan<T: Scalar>(&self, ops: [Op; 2], sizes: [usize; 3]) {
+        self.expect_pass(|trial| product_beside_nan::<T>(&mut Launches::new(trial), ops, sizes));
+    }
+
     fn product_at<T: Scalar>(&self, place: [usize; 2], ops: [Op; 2], sizes: [usize; 3]) {
         for beta in [-2.0, 0.0] {
             self.expect_pass(|trial| product_of::<T>(&mut Launches::new(trial), place, ops, sizes, beta));
@@ -140,6 +145,32 @@ fn product_of<T: Scalar>(
     let computed = on.run_on::<T, 3>(place, inputs, |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
     let seen = on.seen(format!("{op_a}{op_b}"), k);
     seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))
+}
+
+/// Tests that the elements of a product are finite, infinite and NaN as those of the plain loop are.
+fn product_beside_nan<T: Scalar>(on: &mut Launches<'_>, [op_a, op_b]: [Op; 2], [m, n, k]: [usize; 3]) -> Result<(), Failure> {
+    let (mut x, mut y) = (on.uniform::<T>(m, k), on.uniform::<T>(k, n));
+    x.set(0, k - 1, f64::INFINITY);
+    x.set(1, 0, f64::NAN);
+    // 0·∞ is NaN in one column of row 0
+    y.set(k - 1, 0, 0.0);
+    // op(op(A)) is A
+    let [a_there, b_there] = [on.place_beside_nan::<T>(&x.under(op_a))?, on.place_beside_nan::<T>(&y.under(op_b))?];
+    let c_there = on.place::<T>(&Dense::from_fn(m, n, |_, _| f64::NAN))?;
+    let [a, b, c] = [&a_there, &b_there, &c_there].map(Placed::operand);
+    let (alpha, beta) = (Value::new(T::DTYPE, 1.0), Value::new(T::DTYPE, 0.0));
+    on.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
+    let computed = on.fetch::<T>(&c_there)?;
+    let rows = x.t();
+    let alike = |x: f64, right: f64| match right.is_finite() {
+        true => x.is_finite(),
+        false => x == right || (x.is_nan() && right.is_nan()),
+    };
+    let wrong = computed.elements().find_map(|((i, j), x)| {
+        let right = loops::gemm_element::<T>(1.0, rows.column(i), y.column(j), 0.0, 0.0);
+        (!alike(x, right)).then(|| Failure::new("program: gemm", format!("{x}, expected {right}")).at((i, j)))
+    });
+    on.seen(format!("{op_a}{op_b}"), k).exact("program: gemm", wrong.map_or(Ok(()), Err))
 }
 
 /// Tests a product whose result lies in memory that was never written, and a product whose result holds NaN. With `β = 0` the

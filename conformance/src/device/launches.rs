@@ -105,19 +105,25 @@ impl<'a> Launches<'a> {
         inputs: [&Dense; M],
         instruction: impl for<'b> Fn([Operand<'b>; M]) -> Instruction<Operand<'b>>,
     ) -> Result<Dense, Failure> {
-        let placed = inputs.into_iter().map(|data| self.place_at::<T>([offset, gap], data)).collect::<Result<Vec<_>, _>>()?;
+        let placed =
+            inputs.into_iter().map(|data| self.place_at::<T>([offset, gap], AROUND, data)).collect::<Result<Vec<_>, _>>()?;
         self.launch(&instruction(std::array::from_fn(|i| placed[i].operand())))?;
         self.fetch::<T>(&placed[M - 1])
     }
 
     /// Uploads a matrix into the middle of a larger buffer.
     pub(super) fn place<T: Scalar>(&self, data: &Dense) -> Result<Placed, Failure> {
-        self.place_at::<T>([OFFSET, GAP], data)
+        self.place_at::<T>([OFFSET, GAP], AROUND, data)
     }
 
-    fn place_at<T: Scalar>(&self, [offset, gap]: [usize; 2], data: &Dense) -> Result<Placed, Failure> {
+    /// Uploads a matrix into the middle of a larger buffer whose other elements are NaN.
+    pub(super) fn place_beside_nan<T: Scalar>(&self, data: &Dense) -> Result<Placed, Failure> {
+        self.place_at::<T>([OFFSET, GAP], f64::NAN, data)
+    }
+
+    fn place_at<T: Scalar>(&self, [offset, gap]: [usize; 2], around: f64, data: &Dense) -> Result<Placed, Failure> {
         let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + gap);
-        let mut inside = vec![T::from_f64(AROUND); offset + (cols + gap) * ld];
+        let mut inside = vec![T::from_f64(around); offset + (cols + gap) * ld];
         data.elements().for_each(|((i, j), x)| inside[offset + i + j * ld] = T::from_f64(x));
         Ok(Placed { buffer: self.upload(&mut inside)?, offset, rows, cols, ld, dtype: T::DTYPE })
     }

@@ -92,8 +92,8 @@ impl<D: Target> Sequence<'_, D> {
                     divided(1)
                 }
                 Kernel::Mma(params) => {
-                    let Some(program) = mma::program(MmaParams { split: 1, ..params }, &product) else { continue };
-                    let divided = |split| mma::program(MmaParams { split, ..params }, &product).unwrap_or(program);
+                    let Some(program) = mma::program(dtype, MmaParams { split: 1, ..params }, &product) else { continue };
+                    let divided = |split| mma::program(dtype, MmaParams { split, ..params }, &product).unwrap_or(program);
                     // SAFETY: the caller upholds the contract of this module.
                     if unsafe { self.split(&kernel, divided, product)? } {
                         return Ok(());

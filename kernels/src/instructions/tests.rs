@@ -301,3 +301,31 @@ fn products_by_images_give_way_if_an_operand_is_no_image() {
     let pads = copies.iter().filter(|(kernel, _)| *kernel == "pad").count();
     assert_eq!((pads, copies.len()), (4, 8), "{copies:?}");
 }
+
+/// The kernel `gemm_mma` copies vectors only of matrices that lie on whole vectors, and has guards only for products with parts of tiles.
+#[test]
+fn copies_of_vectors_depend_on_the_places_of_all_matrices() {
+    let facts = device(DeviceKind::Gpu);
+    let entry = "gemm_mma mwg=64 nwg=32 kwg=16 mw=32 nw=16 stages=2 raster=2 split=1 unit=0 guarded=1\nstop gemm";
+    let tuning = shipped(DeviceKind::Gpu).preferring(entry, &facts, Dialect::OpenClC).unwrap();
+    // whether the text copies vectors, and whether it has guards, for matrices of order n with the given places and leading dimensions
+    let form = |dtype: DType, n: usize, at: [usize; 3], ld: [usize; 3]| {
+        let [a, b, c] = std::array::from_fn(|i| View { at: at[i], ld: ld[i], ..view(n, n) });
+        let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(dtype, number));
+        let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b, beta, c };
+        match launches(&facts, &tuning, dtype, &product).unwrap()[0].program {
+            Program::GemmMma { guarded, aligned, .. } => (aligned, guarded),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (single, double) = (DType::F32, DType::F64);
+    assert_eq!(form(single, 64, [0, 4, 8], [64, 68, 72]), (true, false));
+    assert_eq!(form(single, 65, [0; 3], [68; 3]), (true, true));
+    for i in 0..3 {
+        let (mut at, mut ld) = ([0; 3], [64; 3]);
+        at[i] = 2;
+        assert_eq!([single, double].map(|dtype| form(dtype, 64, at, [64; 3])), [(false, false), (true, false)]);
+        ld[i] = 66;
+        assert_eq!([single, double].map(|dtype| form(dtype, 64, [0; 3], ld)), [(false, false), (true, false)]);
+    }
+}

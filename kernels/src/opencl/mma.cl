@@ -1,38 +1,6 @@
-// PTX instructions (PTX ISA, sections mma and cp.async).
 
-// address of local memory in PTX instructions
-typedef uint Address;
-
-static Address local_address(__local real *x) {
-    Address address;
-    asm volatile("{ .reg .u64 at; cvta.to.shared.u64 at, %1; cvt.u32.u64 %0, at; }" : "=r"(address) : "l"(x));
-    return address;
-}
-
-// Starts to copy V elements from global memory to local memory.
-static void copy(Address to, __global const real *from) {
-#if V == 2
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(from));
-#else
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" :: "r"(to), "l"(from));
-#endif
-}
-
-// Starts to copy `bytes` bytes, and to fill the rest of V elements with zeros.
-static void copy_part(Address to, __global const real *from, int bytes) {
-#if V == 2
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));
-#else
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" :: "r"(to), "l"(from), "r"(bytes));
-#endif
-}
-
-// Ends a group of copies.
-#define END_OF_COPY asm volatile("cp.async.commit_group;" ::: "memory")
-// Waits until at most `groups` groups of copies are not complete.
-#define WAIT_FOR_COPIES(groups) asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory")
-
-// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
+// Instruction of the matrix units (PTX ISA, section mma): adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t
+// of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
 #define FRAGMENTS
@@ -49,4 +17,3 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
             : "+d"(sum[e % 2 * 2]), "+d"(sum[e % 2 * 2 + 1]) : "d"(p[e]), "d"(q[e / 2]));
 #endif
 }
-

@@ -1,25 +1,5 @@
-// The instructions of mma.cl in OpenCL C, for tests on devices without matrix units.
 
-typedef size_t Address;
-
-static Address local_address(__local real *x) {
-    return (Address)x;
-}
-
-// Copies `bytes` bytes, and fills the rest of V elements with zeros.
-static void copy_part(Address to, __global const real *from, int bytes) {
-    for (int e = 0; e < V; ++e) ((__local real *)to)[e] = e < bytes / 8 ? from[e] : 0;
-}
-
-static void copy(Address to, __global const real *from) {
-    copy_part(to, from, 8 * V);
-}
-
-// a copy is complete when it returns
-#define END_OF_COPY
-#define WAIT_FOR_COPIES(groups)
-
-// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
+// The instruction of mma.cl in OpenCL C: adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
 // The work-items of a sub-group exchange p and q through local memory.
@@ -37,4 +17,3 @@ static void multiply(real sum[4], const real p[4], const real q[2], __local real
             sum[e] = fma(exchanged[4 * g + term % 4][h + term / 4 * 2], exchanged[4 * (2 * t + s) + term % 4][4 + term / 4], sum[e]);
         }
 }
-

@@ -1,19 +1,23 @@
+
 #define ITEMS 32
 
-// Multiplies 16 lines of P by 8 lines of Q, with 8 terms, on the matrix unit of a multiprocessor. The call shows whether a device has the
-// instructions of gemm_mma.
+// Multiplies 16 lines of P by 8 lines of Q, with 8 terms. The call shows whether a device has the instructions of gemm_mma: copies to local
+// memory, of V elements and of one element, and those of a matrix unit if the kernel uses it.
 //     x[8·l + p] = P(l, p) for l < 16, x[128 + 8·l + p] = Q(l, p) for l < 8,    y[i + 16·j] <- sum of P(i, p)·Q(j, p) for p < 8
 
 __kernel __attribute__((reqd_work_group_size(32, 1, 1)))
 void mma_probe(__global const real *restrict x, __global real *restrict y) {
     __local real lines[24 * 8] __attribute__((aligned(16)));
-    FRAGMENTS
     const uint lane = get_local_id(0), g = lane / 4, t = lane % 4;
-    for (uint e = 2 * lane; e < 24 * 8; e += 64) copy(local_address(lines) + 8 * e, x + e);
+    for (uint e = V * lane; e < 16 * 8; e += V * 32) copy(local_address(lines) + REAL_BYTES * e, x + e, V);
+    for (uint e = 16 * 8 + lane; e < 24 * 8; e += 32) copy(local_address(lines) + REAL_BYTES * e, x + e, 1);
     END_OF_COPY;
+    real sum[4] = {0, 0, 0, 0};
+#ifdef MULTIPLY
+    FRAGMENTS
     WAIT_FOR_COPIES(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    real p[4], q[2], sum[4] = {0, 0, 0, 0};
+    real p[4], q[2];
     #pragma unroll
     for (int s = 0; s < 2; ++s) {
         q[s] = lines[(16 + g) * 8 + t + 4 * s];
@@ -21,6 +25,12 @@ void mma_probe(__global const real *restrict x, __global real *restrict y) {
         for (int h = 0; h < 2; ++h) p[h + 2 * s] = lines[(g + 8 * h) * 8 + t + 4 * s];
     }
     MULTIPLY(sum, p, q);
+#else
+    WAIT_FOR_COPIES(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int e = 0; e < 4; ++e)
+        for (int p = 0; p < 8; ++p) sum[e] = fma(lines[(g + 8 * (e / 2)) * 8 + p], lines[(16 + 2 * t + e % 2) * 8 + p], sum[e]);
+#endif
     #pragma unroll
     for (int e = 0; e < 4; ++e) y[g + 8 * (e / 2) + 16 * (2 * t + e % 2)] = sum[e];
 }

@@ -19,8 +19,9 @@
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
 #define OUT(x) __global real *restrict x, const ulong x##_at, const ulong x##_ld
 #define AT(x, i, j) x[x##_at + (ulong)(i) + (ulong)(j) * x##_ld]
-// PTX instructions (PTX ISA, sections mma and cp.async).
+// PTX instructions that copy to local memory (PTX ISA, section cp.async).
 
+#define REAL_BYTES ((int)sizeof(real))
 // address of local memory in PTX instructions
 typedef uint Address;
 
@@ -30,22 +31,24 @@ static Address local_address(__local real *x) {
     return address;
 }
 
-// Starts to copy V elements from global memory to local memory.
-static void copy(Address to, __global const real *from) {
-#if V == 2
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(from));
-#else
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8;" :: "r"(to), "l"(from));
-#endif
+// Starts to copy `v` elements, either one or 16 bytes of them, from global memory to local memory.
+static void copy(Address to, __global const real *from, int v) {
+    if (v * REAL_BYTES == 16)
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(from));
+    else
+        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" :: "r"(to), "l"(from), "n"(REAL_BYTES));
 }
 
-// Starts to copy `bytes` bytes, and to fill the rest of V elements with zeros.
-static void copy_part(Address to, __global const real *from, int bytes) {
-#if V == 2
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));
-#else
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" :: "r"(to), "l"(from), "r"(bytes));
-#endif
+// Starts to copy `bytes` bytes, and to fill the rest of `v` elements with zeros.
+// A single element is copied either whole or not at all. Two copies with opposite conditions take fewer instructions than one whose number
+// of bytes is a variable.
+static void copy_part(Address to, __global const real *from, int v, int bytes) {
+    if (v * REAL_BYTES == 16)
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));
+    else
+        asm volatile("{ .reg .pred is_inside; setp.ne.s32 is_inside, %2, 0;"
+            " @is_inside cp.async.ca.shared.global.L2::128B [%0], [%1], %3; @!is_inside cp.async.ca.shared.global [%0], [%1], %3, 0; }"
+            :: "r"(to), "l"(from), "r"(bytes), "n"(REAL_BYTES));
 }
 
 // Ends a group of copies.
@@ -53,7 +56,8 @@ static void copy_part(Address to, __global const real *from, int bytes) {
 // Waits until at most `groups` groups of copies are not complete.
 #define WAIT_FOR_COPIES(groups) asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory")
 
-// Adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
+// Instruction of the matrix units (PTX ISA, section mma): adds the product of 16 lines of P and 8 lines of Q in 8 terms. Work-item 4g + t
+// of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
 #define FRAGMENTS
@@ -71,9 +75,7 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #endif
 }
 
-// C <- alpha·op(A)·op(B) + beta·C by the matrix units of a multiprocessor. A work-group computes a tile of MWG x NWG elements, and
-// each sub-group of 32 work-items MW x NW elements of it. The functions of mma.cl are its instructions.
-//
+// Double precision: the matrix unit of a multiprocessor multiplies.
 // The factor whose lines are stored in the order that the instruction needs is called P, the other one Q:
 //     P = op(A), Q = op(B), lines of P are rows of C,    or, if both factors are transposed,
 //     P = op(B), Q = op(A), lines of P are columns of C.
@@ -83,12 +85,10 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 // The instruction numbers lines and terms in another order. The order above gives each work-item neighbours in memory. If the terms of
 // both factors are contiguous, no order does that for P, and work-items hold terms t + 4s instead of terms 2t + s.
 //
-// The factors pass through local memory in slices of KWG terms. Local memory holds STAGES slices: one is used, the others are being
-// copied. A chunk is a pair of elements that lie side by side. The places in a slice let a sub-group read from all banks of local memory:
+// A chunk is a pair of elements that lie side by side. The places in a slice let a sub-group read from all banks of local memory:
 //     lines contiguous in memory:    chunk c of the lines in term p is at place c ^ (p & 6),
 //     terms contiguous in memory:    chunk c of the terms of line l is at place c ^ 4·(l % 2),    or, if the terms of both factors are
 //     contiguous, at place c of a longer row (P_LINE, Q_LINE).
-// If beta = 0, the kernel does not read C.
 
 #define SWAPPED (TRANS_A && TRANS_B)
 // whether the terms of a factor are contiguous in memory
@@ -105,12 +105,14 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #define P_SUB_GROUP MW
 #define Q_SUB_GROUP NW
 #endif
-#define SUB_GROUPS_M (MWG / MW)
-#define ITEMS (SUB_GROUPS_M * (NWG / NW) * 32)
-// number of steps of 8 terms in a slice, and of fragments of 16 lines of P and of 8 lines of Q
+// number of steps of 8 terms in a slice
 #define STEPS (KWG / 8)
+// number of fragments of 16 lines of P and of 8 lines of Q, and of a work-item's elements of a fragment and of a product of two
 #define P_PARTS (P_SUB_GROUP / 16)
 #define Q_PARTS (Q_SUB_GROUP / 8)
+#define P_PART 4
+#define Q_PART 2
+#define PRODUCT 4
 // distance of lines whose terms are contiguous, in elements
 #if P_BY_TERMS
 #define P_LINE (KWG + 2)
@@ -119,103 +121,40 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #define P_LINE KWG
 #define Q_LINE KWG
 #endif
-// elements of a slice
+// elements of a slice of each factor
+#define P_SLICE (P_WG * P_LINE)
 #define Q_SLICE (Q_WG * Q_LINE)
-#define SLICE (Q_SLICE + P_WG * P_LINE)
+// elements of a copy along the terms, and terms that a pass of such copies takes
+#define TERMS_V V
+#define TERMS_OF_PASS KWG
+
+// Returns the place in a slice of a line in a term, if the terms are contiguous.
+static uint place_by_terms(uint l, uint p, uint line) {
 #if P_BY_TERMS
-#define START_P(stage, is_last) start_by_terms(&copy_p, stage, P_WG, P_LINE, is_last)
+    return l * line + p;
 #else
-#define START_P(stage, is_last) start_by_lines(&copy_p, stage, P_WG, is_last)
-#endif
-#if Q_BY_TERMS
-#define START_Q(stage, is_last) start_by_terms(&copy_q, stage, Q_WG, Q_LINE, is_last)
-#else
-#define START_Q(stage, is_last) start_by_lines(&copy_q, stage, Q_WG, is_last)
-#endif
-
-// The work-item's part of the copies of a factor. A pass copies one chunk, or half a chunk if the matrices are not stored in whole
-// chunks (V = 1), of each of several lines or terms.
-typedef struct {
-    // element that the first pass copies of the next slice, and the distance between passes
-    __global const real *from;
-    ulong by_pass;
-    // place in the first slice of local memory, in bytes
-    Address to;
-#if GUARDED
-    // number of bytes of a pass, and of passes, that lie inside the matrix: in the slices before the last one, and in the last one
-    int bytes, last_bytes, passes, last_passes;
-#endif
-} Copy;
-
-// number of lines or terms in a pass, if `extent` elements of each are contiguous
-#define PER_PASS(extent) (ITEMS * V / (extent))
-
-// Prepares to copy lines `first`, first + 1, ... of a factor with `lines` lines, whose terms are contiguous.
-static Copy by_terms(__global const real *x, ulong ld, ulong first, ulong lines, ulong begin, ulong end, Address base, uint line) {
-    const uint l = get_local_id(0) / (KWG / V), p = get_local_id(0) % (KWG / V) * V;
-    Copy c;
-    c.from = x + (first + l) * ld + begin + p;
-    c.by_pass = PER_PASS(KWG) * ld;
-#if P_BY_TERMS
-    c.to = base + (l * line + p) * 8;
-#else
-    c.to = base + l * line * 8 + (p / 2 ^ 4 * (l % 2)) * 16 + p % 2 * 8;
-#endif
-#if GUARDED
-    c.bytes = 8 * V;
-    c.last_bytes = clamp(((int)((end - begin - 1) % KWG) + 1 - (int)p) * 8, 0, 8 * V);
-    c.passes = first + l < lines ? (int)min((lines - first - l - 1) / PER_PASS(KWG), (ulong)KWG * MWG * NWG) + 1 : 0;
-    c.last_passes = c.passes;
-#endif
-    return c;
-}
-
-// Prepares to copy lines `first`, first + 1, ... of a factor with `lines` lines that are contiguous. A work-group copies `wg` lines.
-static Copy by_lines(__global const real *x, ulong ld, ulong first, ulong lines, ulong begin, ulong end, Address base, uint wg) {
-    const uint p = get_local_id(0) / (wg / V), l = get_local_id(0) % (wg / V) * V;
-    Copy c;
-    c.from = x + (begin + p) * ld + first + l;
-    c.by_pass = PER_PASS(wg) * ld;
-    c.to = base + p * wg * 8 + (l / 2 ^ (p & 6)) * 16 + l % 2 * 8;
-#if GUARDED
-    c.bytes = first + l < lines ? (int)min((lines - first - l) * 8, (ulong)(8 * V)) : 0;
-    c.last_bytes = c.bytes;
-    c.passes = KWG;
-    c.last_passes = ((int)((end - begin - 1) % KWG) - (int)p + (int)PER_PASS(wg)) / (int)PER_PASS(wg);
-#endif
-    return c;
-}
-
-// Starts one pass. Zeros take the place of what lies outside the matrix.
-static void start(const Copy *c, __global const real *from, Address to, int pass, int is_last) {
-#if GUARDED
-    const int passes = is_last ? c->last_passes : c->passes, bytes = is_last ? c->last_bytes : c->bytes;
-    copy_part(to, from, pass < passes ? bytes : 0);
-#else
-    copy(to, from);
+    return l * line + (p / 2 ^ 4 * (l % 2)) * 2 + p % 2;
 #endif
 }
 
-// Starts to copy a slice of `wg` lines, whose terms are contiguous, to a stage of local memory.
-static void start_by_terms(Copy *c, uint stage, uint wg, uint line, int is_last) {
-    #pragma unroll
-    for (int e = 0; e < wg / PER_PASS(KWG); ++e)
-        start(c, c->from + e * c->by_pass, c->to + stage + e * PER_PASS(KWG) * line * 8, e, is_last);
-    c->from += KWG;
+// Returns the distance in a slice of a pass by terms from the first one.
+static uint pass_by_terms(uint lines, uint terms, uint line) {
+    return lines * line;
 }
 
-// Starts to copy a slice of `wg` lines that are contiguous to a stage of local memory.
-static void start_by_lines(Copy *c, uint stage, uint wg, int is_last) {
-    #pragma unroll
-    for (int e = 0; e < KWG / PER_PASS(wg); ++e) {
-        const Address to = c->to ^ (e * PER_PASS(wg) & 6) * 16;
-        start(c, c->from, to + stage + e * PER_PASS(wg) * wg * 8, e, is_last);
-        c->from += c->by_pass;
-    }
+// Returns the place in a slice of a line in a term, if the lines are contiguous.
+static uint place_by_lines(uint p, uint l, uint wg) {
+    return p * wg + (l / 2 ^ (p & 6)) * 2 + l % 2;
+}
+
+// Returns the address to which a pass by lines copies, `terms` terms after the first pass.
+static Address pass_by_lines(Address first, uint terms, uint wg) {
+    return (first ^ (terms & 6) * 16) + terms * wg * 8;
 }
 
 // Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
-static void read_p(double p[P_PARTS][4], __local const double *slice, int u, uint first, uint g, uint t) {
+static void read_p(double p[P_PARTS][P_PART], __local const double *slice, int u, uint first, uint lane) {
+    const uint g = lane / 4, t = lane % 4;
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
         #pragma unroll
@@ -232,7 +171,8 @@ static void read_p(double p[P_PARTS][4], __local const double *slice, int u, uin
 }
 
 // Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step u.
-static void read_q(double q[Q_PARTS][2], __local const double *slice, int u, uint first, uint g, uint t) {
+static void read_q(double q[Q_PARTS][Q_PART], __local const double *slice, int u, uint first, uint lane) {
+    const uint g = lane / 4, t = lane % 4;
     #pragma unroll
     for (int i = 0; i < Q_PARTS; ++i) {
 #if P_BY_TERMS
@@ -250,12 +190,155 @@ static void read_q(double q[Q_PARTS][2], __local const double *slice, int u, uin
     }
 }
 
+// Writes the sub-group's elements of C, whose first one is element (i, j).
+static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong m, ulong n, double alpha,
+                  double beta, OUT(c)) {
+    const uint g = lane / 4, t = lane % 4;
+    // each element of `sum` belongs to a pair of rows of C
+    #pragma unroll
+    for (int y = 0; y < P_PARTS; ++y)
+        #pragma unroll
+        for (int x = 0; x < Q_PARTS; ++x)
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const ulong i = i_first + 2 * (SWAPPED ? t : g) + (SWAPPED ? 8 * x : 16 * y);
+                const ulong j = j_first + 2 * (SWAPPED ? g : t) + (SWAPPED ? 16 * y : 8 * x) + r;
+                const double *own = sum[y][x];
+                const double2 product = alpha * (SWAPPED ? (double2)(own[2 * r], own[2 * r + 1]) : (double2)(own[r], own[2 + r]));
+#if GUARDED
+                if (j < n) {
+                    __global double *at = &AT(c, i, j);
+                    if (i < m) at[0] = beta == 0 ? product.x : product.x + beta * at[0];
+                    if (i + 1 < m) at[1] = beta == 0 ? product.y : product.y + beta * at[1];
+                }
+#elif V == 2
+                __global double2 *at = (__global double2 *)&AT(c, i, j);
+                *at = beta == 0 ? product : product + beta * *at;
+#else
+                __global double *at = &AT(c, i, j);
+                at[0] = beta == 0 ? product.x : product.x + beta * at[0];
+                at[1] = beta == 0 ? product.y : product.y + beta * at[1];
+#endif
+            }
+}
+
+// C <- alpha·op(A)·op(B) + beta·C, with copies to local memory that run beside the computation. A work-group computes a tile of MWG x NWG
+// elements, and each sub-group of 32 work-items MW x NW elements of it. The factors pass through local memory in slices of KWG terms. Local
+// memory holds STAGES slices of both: one is used, the others are being copied.
+//
+// The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) names the factors P and Q, and states which elements a work-item holds and
+// where a slice holds them. A sub-group takes the terms of a slice in STEPS steps, and reads the fragments of a step while it multiplies
+// those of the step before.
+// If beta = 0, the kernel does not read C.
+
+#define SUB_GROUPS_M (MWG / MW)
+#define ITEMS (SUB_GROUPS_M * (NWG / NW) * 32)
+// elements of a slice of both factors
+#define SLICE (Q_SLICE + P_SLICE)
+#if P_BY_TERMS
+#define START_P(stage, is_last) start_by_terms(&copy_p, stage, P_WG, P_LINE, is_last)
+#else
+#define START_P(stage, is_last) start_by_lines(&copy_p, stage, P_WG, is_last)
+#endif
+#if Q_BY_TERMS
+#define START_Q(stage, is_last) start_by_terms(&copy_q, stage, Q_WG, Q_LINE, is_last)
+#else
+#define START_Q(stage, is_last) start_by_lines(&copy_q, stage, Q_WG, is_last)
+#endif
+
+// The work-item's part of the copies of a factor. A pass copies one piece of each of several lines or terms: along the terms TERMS_V
+// elements, along the lines V elements.
+typedef struct {
+    // element that the first pass copies of the next slice, and the distance between passes
+    __global const real *from;
+    ulong by_pass;
+    // place in the first slice of local memory, in bytes
+    Address to;
+#if GUARDED
+    // What lies inside the matrix, if the terms are contiguous: number of passes, and of bytes of the last slice from the first piece on;
+    // if the lines are contiguous: number of bytes of a piece, and of passes of the last slice.
+    int passes, last_bytes, bytes, last_passes;
+#endif
+} Copy;
+
+// number of lines in a pass along the terms
+#define LINES_OF_PASS (ITEMS * TERMS_V / TERMS_OF_PASS)
+// number of terms in a pass along `wg` lines
+#define TERMS_BY_LINES(wg) (ITEMS * V / (wg))
+
+// Prepares to copy lines `first`, first + 1, ... of a factor with `lines` lines, whose terms are contiguous.
+static Copy by_terms(__global const real *x, ulong ld, ulong first, ulong lines, ulong begin, ulong end, Address base, uint line) {
+    const uint pieces = TERMS_OF_PASS / TERMS_V, l = get_local_id(0) / pieces, p = get_local_id(0) % pieces * TERMS_V;
+    Copy c;
+    c.from = x + (first + l) * ld + begin + p;
+    c.by_pass = LINES_OF_PASS * ld;
+    c.to = base + place_by_terms(l, p, line) * REAL_BYTES;
+#if GUARDED
+    c.passes = first + l < lines ? (int)min((lines - first - l - 1) / LINES_OF_PASS, (ulong)KWG * MWG * NWG) + 1 : 0;
+    c.last_bytes = ((int)((end - begin - 1) % KWG) + 1 - (int)p) * REAL_BYTES;
+#endif
+    return c;
+}
+
+// Prepares to copy lines `first`, first + 1, ... of a factor with `lines` lines that are contiguous. A work-group copies `wg` lines.
+static Copy by_lines(__global const real *x, ulong ld, ulong first, ulong lines, ulong begin, ulong end, Address base, uint wg) {
+    const uint p = get_local_id(0) / (wg / V), l = get_local_id(0) % (wg / V) * V;
+    Copy c;
+    c.from = x + (begin + p) * ld + first + l;
+    c.by_pass = TERMS_BY_LINES(wg) * ld;
+    c.to = base + place_by_lines(p, l, wg) * REAL_BYTES;
+#if GUARDED
+    c.bytes = first + l < lines ? (int)min((lines - first - l) * REAL_BYTES, (ulong)(V * REAL_BYTES)) : 0;
+    c.last_passes = ((int)((end - begin - 1) % KWG) - (int)p + (int)TERMS_BY_LINES(wg)) / (int)TERMS_BY_LINES(wg);
+#endif
+    return c;
+}
+
+// Starts to copy a piece of `v` elements. If the tiles may extend beyond the matrix, zeros take the place of all but `bytes` bytes.
+static void start(__global const real *from, Address to, int v, int bytes) {
+#if GUARDED
+    copy_part(to, from, v, bytes);
+#else
+    copy(to, from, v);
+#endif
+}
+
+// Starts to copy a slice of `wg` lines, whose terms are contiguous, to a stage of local memory.
+static void start_by_terms(Copy *c, uint stage, uint wg, uint line, int is_last) {
+    #pragma unroll
+    for (int e = 0; e < wg / LINES_OF_PASS; ++e)
+        #pragma unroll
+        for (int terms = 0; terms < KWG; terms += TERMS_OF_PASS) {
+            int bytes = TERMS_V * REAL_BYTES;
+#if GUARDED
+            if (is_last) bytes = clamp(c->last_bytes - terms * REAL_BYTES, 0, bytes);
+            if (e >= c->passes) bytes = 0;
+#endif
+            const Address to = c->to + stage + pass_by_terms(e * LINES_OF_PASS, terms, line) * REAL_BYTES;
+            start(c->from + e * c->by_pass + terms, to, TERMS_V, bytes);
+        }
+    c->from += KWG;
+}
+
+// Starts to copy a slice of `wg` lines that are contiguous to a stage of local memory.
+static void start_by_lines(Copy *c, uint stage, uint wg, int is_last) {
+    #pragma unroll
+    for (int e = 0; e < KWG / TERMS_BY_LINES(wg); ++e) {
+        int bytes = V * REAL_BYTES;
+#if GUARDED
+        bytes = !is_last || e < c->last_passes ? c->bytes : 0;
+#endif
+        start(c->from, pass_by_lines(c->to, e * TERMS_BY_LINES(wg), wg) + stage, V, bytes);
+        c->from += c->by_pass;
+    }
+}
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(a), IN(b), const real beta, OUT(c)) {
-    __local double slices[STAGES * SLICE] __attribute__((aligned(128)));
+    __local real slices[STAGES * SLICE] __attribute__((aligned(128)));
     FRAGMENTS
     const Address local_at = local_address(slices);
-    const uint item = get_local_id(0), lane = item % 32, sub_group = item / 32, g = lane / 4, t = lane % 4;
+    const uint item = get_local_id(0), lane = item % 32, sub_group = item / 32;
 #if SPLIT > 1
     const uint part = get_group_id(1) % SPLIT, group_n = get_group_id(1) / SPLIT;
     // the first parts have one slice more than the others if the number of slices is no multiple of SPLIT
@@ -275,12 +358,12 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
 
 #if SWAPPED
     Copy copy_q = by_terms(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at, Q_LINE);
-    Copy copy_p = by_lines(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at + Q_SLICE * 8, NWG);
+    Copy copy_p = by_lines(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at + Q_SLICE * REAL_BYTES, NWG);
 #else
 #if TRANS_A
-    Copy copy_p = by_terms(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at + Q_SLICE * 8, P_LINE);
+    Copy copy_p = by_terms(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at + Q_SLICE * REAL_BYTES, P_LINE);
 #else
-    Copy copy_p = by_lines(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at + Q_SLICE * 8, MWG);
+    Copy copy_p = by_lines(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at + Q_SLICE * REAL_BYTES, MWG);
 #endif
 #if TRANS_B
     Copy copy_q = by_lines(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at, NWG);
@@ -292,28 +375,28 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
     const uint i_of_sub_group = sub_group % SUB_GROUPS_M * MW, j_of_sub_group = sub_group / SUB_GROUPS_M * NW;
     const uint p_first = SWAPPED ? j_of_sub_group : i_of_sub_group, q_first = SWAPPED ? i_of_sub_group : j_of_sub_group;
 
-    double sum[P_PARTS][Q_PARTS][4];
+    real sum[P_PARTS][Q_PARTS][PRODUCT];
     #pragma unroll
     for (int y = 0; y < P_PARTS; ++y)
         #pragma unroll
         for (int x = 0; x < Q_PARTS; ++x)
             #pragma unroll
-            for (int e = 0; e < 4; ++e) sum[y][x][e] = 0;
-    double p[2][P_PARTS][4], q[2][Q_PARTS][2];
+            for (int e = 0; e < PRODUCT; ++e) sum[y][x][e] = 0;
+    real p[2][P_PARTS][P_PART], q[2][Q_PARTS][Q_PART];
 
     #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
         if (s < left) {
-            START_Q(s * SLICE * 8, s == left - 1);
-            START_P(s * SLICE * 8, s == left - 1);
+            START_Q(s * SLICE * REAL_BYTES, s == left - 1);
+            START_P(s * SLICE * REAL_BYTES, s == left - 1);
         }
         END_OF_COPY;
     }
     uint stage = 0;
     WAIT_FOR_COPIES(STAGES - 2);
     barrier(CLK_LOCAL_MEM_FENCE);
-    read_q(q[0], slices, 0, q_first, g, t);
-    read_p(p[0], slices + Q_SLICE, 0, p_first, g, t);
+    read_q(q[0], slices, 0, q_first, lane);
+    read_p(p[0], slices + Q_SLICE, 0, p_first, lane);
 
     #pragma unroll 1
     for (; left > 0; --left) {
@@ -326,13 +409,13 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
             // the last reads of the last slice are not used
-            __local const double *from = slices + stage * SLICE;
-            read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, g, t);
-            read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, g, t);
+            __local const real *from = slices + stage * SLICE;
+            read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
+            read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
             if (u == 0) {
                 // the last slice of those that are being copied takes the place of the slice before this one
                 if (left >= STAGES) {
-                    const uint at = (stage == 0 ? STAGES - 1 : stage - 1) * (SLICE * 8);
+                    const uint at = (stage == 0 ? STAGES - 1 : stage - 1) * (SLICE * REAL_BYTES);
                     START_Q(at, left == STAGES);
                     START_P(at, left == STAGES);
                 }
@@ -345,31 +428,6 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         }
     }
 
-    // each element of `sum` belongs to a pair of rows of C
-    const ulong i_first = tile_i * (ulong)MWG + i_of_sub_group + 2 * (SWAPPED ? t : g);
-    const ulong j_first = tile_j * (ulong)NWG + j_of_sub_group + 2 * (SWAPPED ? g : t);
-    #pragma unroll
-    for (int y = 0; y < P_PARTS; ++y)
-        #pragma unroll
-        for (int x = 0; x < Q_PARTS; ++x)
-            #pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                const ulong i = i_first + (SWAPPED ? 8 * x : 16 * y), j = j_first + (SWAPPED ? 16 * y : 8 * x) + r;
-                const double *own = sum[y][x];
-                const double2 product = alpha * (SWAPPED ? (double2)(own[2 * r], own[2 * r + 1]) : (double2)(own[r], own[2 + r]));
-#if GUARDED
-                if (j < n) {
-                    __global double *at = &AT(c, i, j + part * n);
-                    if (i < m) at[0] = beta == 0 ? product.x : product.x + beta * at[0];
-                    if (i + 1 < m) at[1] = beta == 0 ? product.y : product.y + beta * at[1];
-                }
-#elif V == 2
-                __global double2 *at = (__global double2 *)&AT(c, i, j + part * n);
-                *at = beta == 0 ? product : product + beta * *at;
-#else
-                __global double *at = &AT(c, i, j + part * n);
-                at[0] = beta == 0 ? product.x : product.x + beta * at[0];
-                at[1] = beta == 0 ? product.y : product.y + beta * at[1];
-#endif
-            }
+    const ulong i = tile_i * (ulong)MWG + i_of_sub_group, j = tile_j * (ulong)NWG + j_of_sub_group;
+    write(sum, lane, i, j, m, n, alpha, beta, c, c_at + part * n * c_ld, c_ld);
 }

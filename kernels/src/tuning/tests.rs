@@ -200,6 +200,24 @@ fn a_device_with_halved_limits_gets_kernels_for_every_instruction() {
     }
 }
 
+/// A user's entry for multiply-adds in single precision comes before the shipped entries, on devices that take instructions of PTX. A
+/// probe in single precision decides whether the device has them.
+#[test]
+fn single_precision_has_a_kernel_with_instructions_of_ptx() {
+    let entry = "gemm_mma f32 opencl mwg=128 nwg=128 kwg=16 mw=64 nw=32 stages=4 raster=8 split=1 unit=1 guarded=1";
+    let mut h100 = device(DeviceKind::Gpu, 1024, 48);
+    h100.identity.architecture = "sm_90".to_owned();
+    let tuning = shipped(&h100, Dialect::OpenClC).preferring(entry, &h100, Dialect::OpenClC).unwrap();
+    let first = tuning.products(DType::F32, [4096; 3]).next().unwrap();
+    assert_eq!(format!("{first}"), entry.replace(" f32 opencl", ""));
+    assert_eq!(first.program(DType::F32).probe(), Some(Program::MmaProbe { dtype: DType::F32, unit: 1 }));
+    assert_ne!(tuning.products(DType::F64, [4096; 3]).next(), Some(first));
+    assert!(shipped(&h100, Dialect::OpenClC).products(DType::F32, [4096; 3]).all(|product| product.kernel() != "gemm_mma"));
+    h100.identity.architecture.clear();
+    let refusal = shipped(&h100, Dialect::OpenClC).preferring(entry, &h100, Dialect::OpenClC).unwrap_err();
+    assert!(refusal.contains("PTX"), "{refusal}");
+}
+
 /// The entries for one architecture apply to the sizes for which they were measured.
 #[test]
 fn compute_capability_9_0_has_entries_of_its_own() {

@@ -41,7 +41,7 @@ pub use database::Database;
 pub use mma::{MmaParams, probe_product};
 pub use params::{PanelBlocks, PanelParams, TileParams, VECTOR_BYTES, VectorParams};
 pub use product::Product;
-pub use program::{Program, TRIANGLE};
+pub use program::{Program, RECORD_BYTES, TRIANGLE};
 pub use record::{Launch, launches};
 pub use scratch::{Purpose, Scratch};
 pub use strips::{StripLimits, StripParams};
@@ -50,7 +50,7 @@ pub use tuning::{Dialect, HeldRows, Tuning, check, refusals};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 
 /// Source text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -237,12 +237,11 @@ pub fn notes(groups: usize) -> usize {
     2 * (groups + 1) * (COLUMNS + 2)
 }
 
-/// Returns the number of 32-bit words in the records through which `groups` work-groups of [`Program::HeldRows`] exchange candidates.
-#[must_use]
-pub fn record_words(groups: usize, dtype: DType) -> usize {
-    // two sets of records, whose words of 64 bits hold half of their bits as data: four words of a head, then a row
-    2 * 2 * (groups + 1) * (4 + HELD_COLUMNS * dtype.size() / size_of::<u32>())
-}
+/// Number of 64-bit words in a region for the records of [`Program::HeldRows`]: two sets of a record for each work-group and one more. A
+/// record has at most four words and, for each element of a row in double precision, two words.
+const RECORD_REGION: usize = 2 * (MAX_HELD_GROUPS + 1) * (4 + 2 * HELD_COLUMNS);
+/// Size of the memory for the records of [`Program::HeldRows`], which is the same for all panels: two words and two regions.
+pub const RECORD_BYTES: usize = (2 + 2 * RECORD_REGION) * size_of::<u64>();
 
 impl Program {
     /// Returns the element type of the matrices.
@@ -469,7 +468,7 @@ impl Program {
             }
             Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
             Program::HeldRows { dtype, items, uses_ptx } => {
-                let text = [("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
+                let text = [("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx)), ("region", RECORD_REGION)];
                 ("held_rows", [&[("items", items), ("width", HELD_COLUMNS)][..], &text].concat())
             }
             Program::Panel { items, .. } => ("panel", vec![("items", items)]),

@@ -5,7 +5,7 @@ use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
-use crate::program::{COLUMNS, HELD_COLUMNS, Program, notes, record_words, rows_of_group};
+use crate::program::{COLUMNS, HELD_COLUMNS, Program, RECORD_BYTES, notes, rows_of_group};
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
 use crate::thresholds::Threshold;
@@ -137,8 +137,7 @@ impl<D: Target> Sequence<'_, D> {
         for entry in 0.. {
             let Some(items) = self.device.tuning().groups(Family::HeldRows, dtype, rows).nth(entry) else { break };
             let program = Program::HeldRows { dtype, items, uses_ptx: held.uses_ptx };
-            let bytes = record_words(rows.div_ceil(items), dtype) * size_of::<u32>();
-            if held.hold(rows, items) && bytes <= room && self.device.can_run(&program, "getrf_held_rows")? {
+            if held.hold(rows, items) && RECORD_BYTES <= room && self.device.can_run(&program, "getrf_held_rows")? {
                 return Ok(PanelKernel::HeldRows(items));
             }
         }
@@ -207,7 +206,7 @@ impl<D: Target> Sequence<'_, D> {
         let extents = [a.rows, a.cols].map(Arg::Size);
         let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let groups_may_wait = self.device.tuning().groups_may_wait;
-        let turns = groups_may_wait.then(|| self.device.scratch(Purpose::StripCounters, 2 * size_of::<u32>())).transpose()?;
+        let turns = groups_may_wait.then(|| self.device.scratch(Purpose::Synchronisation, 2 * size_of::<u32>())).transpose()?;
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters. The scratch
         // memory has room for all strips. The strip counters are zero before each launch, and the kernels reset them to zero.
         let mut launch =
@@ -232,17 +231,13 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn getrf_held_rows(&mut self, items: usize, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let (groups, uses_ptx) = (a.rows.div_ceil(items), self.device.tuning().held_rows.uses_ptx);
-        let words = record_words(groups, self.dtype);
-        let records = self.device.scratch(Purpose::PivotExchange, words * size_of::<u32>())?;
+        let records = self.device.scratch(Purpose::Synchronisation, RECORD_BYTES)?;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*records)]].concat();
         let (program, global) = (Program::HeldRows { dtype: self.dtype, items, uses_ptx }, [groups * items, 1]);
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has
-        // room for all records.
-        unsafe {
-            self.clear(View { buffer: &*records, at: 0, rows: words, cols: 1, ld: words })?;
-            self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args })
-        }
+        // room for all records, was zero at first, and is written by this kernel only.
+        unsafe { self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args }) }
     }
 
     /// Factors a narrow panel with many work-groups, which exchange pivots between two launches.

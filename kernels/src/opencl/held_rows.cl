@@ -56,6 +56,9 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     __local uint holds_s;
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
     const Candidate none = {0, NOWHERE};
+    const ulong launches = records[0], used = records[1], words = 2 * (groups + 1) * RECORD;
+    __global ulong *const region = records + 2 + launches % 2 * REGION, *const last = records + 2 + (launches + 1) % 2 * REGION;
+    for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
     real x[WIDTH];
     #pragma unroll
     for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
@@ -64,7 +67,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
 
     for (uint s = 0; s < n; ++s) {
         const uint step = s + 1, count = WIDTH - s;
-        __global ulong *const set = records + s % 2 * (groups + 1) * RECORD, *const own = set + group * RECORD;
+        __global ulong *const set = region + s % 2 * (groups + 1) * RECORD, *const own = set + group * RECORD;
         __global ulong *const at_s = set + groups * RECORD;
         // neither a NaN nor zero is a candidate
         Candidate best = none;
@@ -116,6 +119,10 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         #pragma unroll
         for (uint q = 1; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
         x[WIDTH - 1] = l;
+    }
+    if (i == 0) {
+        records[0] = launches + 1;
+        records[1] = words;
     }
 
     #pragma unroll

@@ -9,7 +9,14 @@
 // A message consists of words of 64 bits: a word holds 32 bits of data and the number of the step, s + 1. A work-item that receives a
 // word reads it until it holds the number of the step, so that messages need no order in memory. `records` holds two sets of a record
 // per work-group and one record for the row at place s. Steps use the sets in turn: a work-group that sends in step s + 2 has received
-// all messages of step s + 1, and their senders had received all messages of step s. The words are zero before the launch.
+// all messages of step s + 1, and their senders had received all messages of step s.
+//
+// Messages of an earlier launch are cleared before they could be taken for messages of this launch. `records` begins with two words: the
+// number of earlier launches, and the number of words that the last launch used for records. Two regions for records follow, which launches
+// use in turn. A launch clears the words that the last launch used in the other region. Thus a region is all zero when a launch begins to
+// use it: the last launch that used it was the one before the last, and the last launch has cleared its words. This holds for any numbers of
+// work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
+// the last step. All work-groups have read them by then, because the work-item has received messages that they sent after that.
 
 // Number of words of an element and of the head of a record, and number of words in a record
 #define WORDS (REAL_BYTES / 4)

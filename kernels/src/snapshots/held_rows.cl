@@ -5,6 +5,7 @@
 #define WIDTH 32
 #define REAL_BYTES 8
 #define USES_PTX 1
+#define REGION 34816
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
@@ -21,7 +22,14 @@
 // A message consists of words of 64 bits: a word holds 32 bits of data and the number of the step, s + 1. A work-item that receives a
 // word reads it until it holds the number of the step, so that messages need no order in memory. `records` holds two sets of a record
 // per work-group and one record for the row at place s. Steps use the sets in turn: a work-group that sends in step s + 2 has received
-// all messages of step s + 1, and their senders had received all messages of step s. The words are zero before the launch.
+// all messages of step s + 1, and their senders had received all messages of step s.
+//
+// Messages of an earlier launch are cleared before they could be taken for messages of this launch. `records` begins with two words: the
+// number of earlier launches, and the number of words that the last launch used for records. Two regions for records follow, which launches
+// use in turn. A launch clears the words that the last launch used in the other region. Thus a region is all zero when a launch begins to
+// use it: the last launch that used it was the one before the last, and the last launch has cleared its words. This holds for any numbers of
+// work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
+// the last step. All work-groups have read them by then, because the work-item has received messages that they sent after that.
 
 // Number of words of an element and of the head of a record, and number of words in a record
 #define WORDS (REAL_BYTES / 4)
@@ -143,6 +151,9 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     __local uint holds_s;
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
     const Candidate none = {0, NOWHERE};
+    const ulong launches = records[0], used = records[1], words = 2 * (groups + 1) * RECORD;
+    __global ulong *const region = records + 2 + launches % 2 * REGION, *const last = records + 2 + (launches + 1) % 2 * REGION;
+    for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
     real x[WIDTH];
     #pragma unroll
     for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
@@ -151,7 +162,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
 
     for (uint s = 0; s < n; ++s) {
         const uint step = s + 1, count = WIDTH - s;
-        __global ulong *const set = records + s % 2 * (groups + 1) * RECORD, *const own = set + group * RECORD;
+        __global ulong *const set = region + s % 2 * (groups + 1) * RECORD, *const own = set + group * RECORD;
         __global ulong *const at_s = set + groups * RECORD;
         // neither a NaN nor zero is a candidate
         Candidate best = none;
@@ -203,6 +214,10 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         #pragma unroll
         for (uint q = 1; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
         x[WIDTH - 1] = l;
+    }
+    if (i == 0) {
+        records[0] = launches + 1;
+        records[1] = words;
     }
 
     #pragma unroll

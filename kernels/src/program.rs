@@ -237,9 +237,9 @@ pub fn notes(groups: usize) -> usize {
     2 * (groups + 1) * (COLUMNS + 2)
 }
 
-/// Number of 64-bit words in a region for the records of [`Program::HeldRows`]: two sets of a record for each work-group and one more. A
-/// record has at most four words and, for each element of a row in double precision, two words.
-const RECORD_REGION: usize = 2 * (MAX_HELD_GROUPS + 1) * (4 + 2 * HELD_COLUMNS);
+/// Number of 64-bit words in a region for the records of [`Program::HeldRows`]: two sets of a record for each work-group. A record has
+/// four words and at most two words for each of the elements of a row and two more.
+const RECORD_REGION: usize = 2 * MAX_HELD_GROUPS * (4 + 2 * (HELD_COLUMNS + 2));
 /// Size of the memory for the records of [`Program::HeldRows`], which is the same for all panels: two words and two regions.
 pub const RECORD_BYTES: usize = (2 + 2 * RECORD_REGION) * size_of::<u64>();
 
@@ -395,9 +395,9 @@ impl Program {
             Program::HeldRows { items, uses_ptx: true, .. } if !items.is_multiple_of(SUB_GROUP) || !items.is_power_of_two() => {
                 Err(format!("{items} work-items are no power of two sub-groups of {SUB_GROUP}"))
             }
-            // local memory holds two sets of candidates, and four rows
+            // local memory holds two sets of candidates, a reciprocal and a row
             Program::HeldRows { dtype, items, .. } => {
-                let bytes = 2 * items * (dtype.size() + size_of::<u64>()) + 4 * HELD_COLUMNS * dtype.size();
+                let bytes = 2 * items * (dtype.size() + size_of::<u64>()) + (1 + HELD_COLUMNS) * dtype.size();
                 local("the search for a pivot", bytes).and_then(|()| group(items))
             }
             // local memory holds a magnitude and a row number for each work-item

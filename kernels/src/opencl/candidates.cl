@@ -1,5 +1,5 @@
-// the barrier of PTX orders accesses to all memories
-#define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE)
+// work-items that wait do not keep others from sending
+#define BARRIER_AFTER_SENDING
 
 // Returns the largest, or the smallest, x of the 32 work-items of a sub-group (PTX ISA, section redux).
 static uint max_of_sub_group(uint x) {

@@ -1,3 +1,4 @@
+// a device may run the work-items of a work-group one after the other between two barriers
 #define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
 // Returns the best candidate of a work-group.

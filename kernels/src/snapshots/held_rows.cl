@@ -5,7 +5,7 @@
 #define WIDTH 32
 #define REAL_BYTES 8
 #define USES_PTX 1
-#define REGION 34816
+#define REGION 36720
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
@@ -14,15 +14,18 @@
 // LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch, by work-groups that wait for one another. Each work-item
 // holds one row in registers until the panel is factored. The kernel chooses pivots by the rules in the comment of `getrf_panel`.
 //
-// A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s:
-// each work-group sends its best candidate with its row, and the work-group with the row at place s sends this row. Each work-group
-// then receives all candidates, the best row and the row at place s. After step s, x[0] belongs to column s + 1: the columns rotate,
-// so that no index of a register varies.
+// A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s. Each
+// work-group sends the best candidate among its rows, first its magnitude and its place, then its row. Each work-group receives the
+// magnitudes of all candidates, and the row of the best one. The row at place s is always a candidate, and counts as larger than all others if
+// it must be the pivot, so that there is a best candidate in each step.
+//
+// A step updates column s + 1 first and sends the magnitude of the next candidate. It updates the other columns while the message travels.
+// After step s, x[0] belongs to column s + 1: the columns rotate, so that no index of a register varies.
 //
 // A message consists of words of 64 bits: a word holds 32 bits of data and the number of the step, s + 1. A work-item that receives a
 // word reads it until it holds the number of the step, so that messages need no order in memory. `records` holds two sets of a record
-// per work-group and one record for the row at place s. Steps use the sets in turn: a work-group that sends in step s + 2 has received
-// all messages of step s + 1, and their senders had received all messages of step s.
+// per work-group. Steps use the sets in turn: a work-group that sends in step s + 2 has received the magnitudes of step s + 1 from all
+// work-groups, which had received all that they receive in step s before they sent these magnitudes.
 //
 // Messages of an earlier launch are cleared before they could be taken for messages of this launch. `records` begins with two words: the
 // number of earlier launches, and the number of words that the last launch used for records. Two regions for records follow, which launches
@@ -31,10 +34,11 @@
 // work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
 // the last step. All work-groups have read them by then, because the work-item has received messages that they sent after that.
 
-// Number of words of an element and of the head of a record, and number of words in a record
+// Number of words of an element, and of the head of a record, which holds the magnitude and the place of a candidate. The reciprocal of the
+// candidate and its row follow. Records begin at whole vectors of two words.
 #define WORDS (REAL_BYTES / 4)
 #define HEAD 4
-#define RECORD (HEAD + WIDTH * WORDS)
+#define RECORD (HEAD + (WIDTH + 2) * WORDS)
 
 #if WORDS == 2
 typedef ulong Bits;
@@ -55,9 +59,11 @@ typedef struct {
 #define PLACE(origin) ((origin) >> 8)
 #define GROUP(origin) ((origin) & 255)
 #define NOWHERE 0xffffffff
+// more than the bits of every magnitude
+#define LARGEST ((Bits)-1)
 
-// the barrier of PTX orders accesses to all memories
-#define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE)
+// work-items that wait do not keep others from sending
+#define BARRIER_AFTER_SENDING
 
 // Returns the largest, or the smallest, x of the 32 work-items of a sub-group (PTX ISA, section redux).
 static uint max_of_sub_group(uint x) {
@@ -141,67 +147,62 @@ static Candidate receive_candidate(__global const ulong *record, uint step) {
     return c;
 }
 
+// Returns the candidate for the pivot of column s that the row at `place` is, in which column s holds x.
+static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pivoting) {
+    const Candidate none = {0, NOWHERE};
+    Candidate c = {AS_BITS(fabs(x)), ORIGIN(place, group)};
+    if (place == s && (!pivoting || isnan(x))) c.bits = LARGEST;
+    // neither a NaN nor zero takes the place of the row at place s
+    return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
+}
+
+// Sends the magnitude and the place of the best candidate of a work-group, and returns the candidate.
+static Candidate send_best(Candidate c, __global ulong *record, uint step, __local Candidate *candidates) {
+    c = best_of_group(c, candidates);
+    if (get_local_id(0) == 0) send_candidate(record, step, c);
+    return c;
+}
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, __global real *a, const ulong a_at,
                      const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at,
                      __global ulong *records) {
     __local Candidate candidates[2][CANDIDATES];
-    // rows to send, and received rows: the best candidate's and the one at place s
-    __local real sent[2][WIDTH], received[2][WIDTH];
-    __local uint holds_s;
+    // the reciprocal of the pivot and its row
+    __local real received[WIDTH + 1];
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
     const Candidate none = {0, NOWHERE};
-    const ulong launches = records[0], used = records[1], words = 2 * (groups + 1) * RECORD;
+    const ulong launches = records[0], used = records[1], words = 2 * groups * RECORD;
     __global ulong *const region = records + 2 + launches % 2 * REGION, *const last = records + 2 + (launches + 1) % 2 * REGION;
     for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
     real x[WIDTH];
     #pragma unroll
     for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
     uint place = i;
-    if (t == 0) holds_s = 0;
 
+    Candidate best = candidate_of_row(x[0], place, group, 0, pivoting);
+    best = send_best(best, region + group * RECORD, 1, candidates[0]);
     for (uint s = 0; s < n; ++s) {
         const uint step = s + 1, count = WIDTH - s;
-        __global ulong *const set = region + s % 2 * (groups + 1) * RECORD, *const own = set + group * RECORD;
-        __global ulong *const at_s = set + groups * RECORD;
-        // neither a NaN nor zero is a candidate
-        Candidate best = none;
-        if (pivoting && i < m && place >= s && fabs(x[0]) > 0) {
-            best.bits = AS_BITS(fabs(x[0]));
-            best.origin = ORIGIN(place, group);
-        }
-        best = best_of_group(best, candidates[0]);
-        if (t == 0) send_candidate(own, step, best);
-        const int has_best = best.bits > 0;
-        if (has_best && place == PLACE(best.origin))
+        __global ulong *const set = region + s % 2 * groups * RECORD, *const next_set = region + step % 2 * groups * RECORD;
+        if (place == PLACE(best.origin)) {
+            __global ulong *const row = set + group * RECORD + HEAD;
             #pragma unroll
-            for (uint q = 0; q < WIDTH; ++q) sent[0][q] = x[q];
-        if (place == s) {
-            holds_s = step;
-            #pragma unroll
-            for (uint q = 0; q < WIDTH; ++q) sent[1][q] = x[q];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint e = t; e < 2 * WIDTH; e += ITEMS) {
-            const uint of_s = e / WIDTH, q = e % WIDTH;
-            if (q < count && (of_s ? holds_s == step : has_best)) send_element((of_s ? at_s : own) + HEAD + q * WORDS, step, sent[of_s][q]);
+            for (uint q = 0; q < WIDTH; ++q)
+                if (q < count) send_element(row + (q + 1) * WORDS, step, x[q]);
+            send_element(row, step, 1 / x[0]);
         }
 
-        // a device may run the work-items of a work-group one after the other between two barriers
         BARRIER_AFTER_SENDING;
-        best = t < groups ? receive_candidate(set + t * RECORD, step) : none;
-        best = best_of_group(best, candidates[1]);
-        for (uint e = t; e < 2 * WIDTH; e += ITEMS) {
-            const uint of_s = e / WIDTH, q = e % WIDTH;
-            __global const ulong *const from = of_s ? at_s : set + GROUP(best.origin) * RECORD;
-            if (q < count && (of_s || best.bits > 0)) received[of_s][q] = receive_element(from + HEAD + q * WORDS, step);
-        }
+        const Candidate other = t < groups ? receive_candidate(set + t * RECORD, step) : none;
+        const Candidate pivot_row = best_of_group(other, candidates[1]);
+        __global const ulong *const row = set + GROUP(pivot_row.origin) * RECORD + HEAD;
+        for (uint e = t; e <= count; e += ITEMS) received[e] = receive_element(row + e * WORDS, step);
         barrier(CLK_LOCAL_MEM_FENCE);
 
-        const int exchanges = best.bits > 0 && AS_REAL(best.bits) > fabs(received[1][0]);
-        const uint p = exchanges ? PLACE(best.origin) : s;
-        __local const real *const u = received[!exchanges];
-        const real pivot = u[0];
+        const uint p = PLACE(pivot_row.origin);
+        __local const real *const u = received + 1;
+        const real reciprocal = received[0], pivot = u[0];
         if (i == 0) {
             ipiv[ipiv_at + s] = (int)(first + p);
             if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
@@ -209,10 +210,15 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         place = place == p ? s : place == s ? p : place;
         const int is_below = place > s;
         real l = x[0];
-        if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * (1 / pivot) : l / pivot;
+        if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * reciprocal : l / pivot;
+        x[0] = is_below && step < WIDTH ? x[1] - l * u[1] : x[1];
+        if (step < n) {
+            best = candidate_of_row(x[0], place, group, step, pivoting);
+            best = send_best(best, next_set + group * RECORD, step + 1, candidates[0]);
+        }
         // the columns on the left of column s are the last ones
         #pragma unroll
-        for (uint q = 1; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
+        for (uint q = 2; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
         x[WIDTH - 1] = l;
     }
     if (i == 0) {

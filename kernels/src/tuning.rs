@@ -47,6 +47,9 @@ pub struct Tuning {
     pub groups_may_wait: bool,
 }
 
+/// Number of columns in which a work-group that holds rows of a panel exchanges rows, if more work-groups may run.
+const EXCHANGED_COLUMNS: usize = 32;
+
 /// How kernels that hold rows of a panel run on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldRows {
@@ -72,6 +75,12 @@ impl HeldRows {
     pub fn hold(&self, rows: usize, items: usize) -> bool {
         // each work-item receives the candidate of one work-group
         rows.div_ceil(items.max(1)) <= self.groups.min(items) && rows <= MAX_HELD_ROWS
+    }
+
+    /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows, which [`hold`](Self::hold), and exchange
+    /// the rows of `others` other columns.
+    pub(crate) fn groups(&self, rows: usize, items: usize, others: usize) -> usize {
+        rows.div_ceil(items).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.groups.min(items)))
     }
 }
 

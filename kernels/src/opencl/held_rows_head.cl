@@ -20,6 +20,9 @@
 // use it: the last launch that used it was the one before the last, and the last launch has cleared its words. This holds for any numbers of
 // work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
 // the last step. All work-groups have read them by then, because the work-item has received messages that they sent after that.
+//
+// At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
+// columns on its right. Each work-group moves elements in its share of the columns. Work-groups without rows of the panel may take part.
 
 // Number of words of an element, and of the head of a record, which holds the magnitude and the place of a candidate. The reciprocal of the
 // candidate and its row follow. Records begin at whole vectors of two words.
@@ -48,4 +51,7 @@ typedef struct {
 #define NOWHERE 0xffffffff
 // more than the bits of every magnitude
 #define LARGEST ((Bits)-1)
+
+// Number of places to which the exchanges may move rows: the first WIDTH places and the places of the pivots
+#define PLACES (2 * WIDTH)
 

@@ -33,6 +33,9 @@
 // use it: the last launch that used it was the one before the last, and the last launch has cleared its words. This holds for any numbers of
 // work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
 // the last step. All work-groups have read them by then, because the work-item has received messages that they sent after that.
+//
+// At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
+// columns on its right. Each work-group moves elements in its share of the columns. Work-groups without rows of the panel may take part.
 
 // Number of words of an element, and of the head of a record, which holds the magnitude and the place of a candidate. The reciprocal of the
 // candidate and its row follow. Records begin at whole vectors of two words.
@@ -61,6 +64,9 @@ typedef struct {
 #define NOWHERE 0xffffffff
 // more than the bits of every magnitude
 #define LARGEST ((Bits)-1)
+
+// Number of places to which the exchanges may move rows: the first WIDTH places and the places of the pivots
+#define PLACES (2 * WIDTH)
 
 // work-items that wait do not keep others from sending
 #define BARRIER_AFTER_SENDING
@@ -156,6 +162,44 @@ static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pi
     return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
 }
 
+// Number of elements that a work-item moves at once, and the number of the place and the column of element q
+#define MOVES 16
+#define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
+#define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
+#define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])
+// element of another column, where the columns of the panel are not counted
+#define OTHER(row, column) AT(a, row, (column) < left ? (column) : (column) + n)
+
+// Exchanges the rows of the other columns, of which `a` begins with the first. All elements are read before any element is written.
+static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ulong a_at, ulong a_ld, __local const uint *pivots,
+                          __local uint *to, __local uint *from) {
+    const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint e = t; e < PLACES; e += ITEMS) {
+        const uint place = e < WIDTH ? e : pivots[e - WIDTH];
+        // the exchanges in reverse order lead from a place to the row that ends there
+        uint row = place;
+        int is_new = e < WIDTH || place >= WIDTH;
+        for (uint s = WIDTH; s-- > 0;) {
+            row = row == s ? pivots[s] : row == pivots[s] ? s : row;
+            if (s + WIDTH < e) is_new &= pivots[s] != place;
+        }
+        to[e] = place;
+        from[e] = is_new ? row : place;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (ulong begin = group; begin < left + right; begin += (ulong)groups * MOVES * ITEMS / PLACES) {
+        real x[MOVES];
+        #pragma unroll
+        for (uint q = 0; q < MOVES; ++q)
+            if (IS_MOVE(q)) x[q] = OTHER(from[PLACE_OF_MOVE(q)], COLUMN_OF_MOVE(q));
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        #pragma unroll
+        for (uint q = 0; q < MOVES; ++q)
+            if (IS_MOVE(q)) OTHER(to[PLACE_OF_MOVE(q)], COLUMN_OF_MOVE(q)) = x[q];
+    }
+}
+
 // Sends the magnitude and the place of the best candidate of a work-group, and returns the candidate.
 static Candidate send_best(Candidate c, __global ulong *record, uint step, __local Candidate *candidates) {
     c = best_of_group(c, candidates);
@@ -164,12 +208,14 @@ static Candidate send_best(Candidate c, __global ulong *record, uint step, __loc
 }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, __global real *a, const ulong a_at,
-                     const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at,
-                     __global ulong *records) {
+void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, const ulong left, const ulong right,
+                     __global real *a, const ulong a_at, const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info,
+                     const ulong info_at, __global ulong *records) {
     __local Candidate candidates[2][CANDIDATES];
     // the reciprocal of the pivot and its row
     __local real received[WIDTH + 1];
+    // the place of the pivot of each step, and where the exchanges move rows: from the place from[e] to the place to[e]
+    __local uint pivots[WIDTH], from[PLACES], to[PLACES];
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
     const Candidate none = {0, NOWHERE};
     const ulong launches = records[0], used = records[1], words = 2 * groups * RECORD;
@@ -179,6 +225,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     #pragma unroll
     for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
     uint place = i;
+    for (uint e = t; e < WIDTH; e += ITEMS) pivots[e] = e;
 
     Candidate best = candidate_of_row(x[0], place, group, 0, pivoting);
     best = send_best(best, region + group * RECORD, 1, candidates[0]);
@@ -203,6 +250,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const uint p = PLACE(pivot_row.origin);
         __local const real *const u = received + 1;
         const real reciprocal = received[0], pivot = u[0];
+        if (t == 0) pivots[s] = p;
         if (i == 0) {
             ipiv[ipiv_at + s] = (int)(first + p);
             if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
@@ -231,4 +279,5 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const uint j = (q + (uint)n) % WIDTH;
         if (i < m && j < n) AT(a, place, j) = x[q];
     }
+    if (left + right > 0) exchange_rows(n, left, right, a, a_at - left * a_ld, a_ld, pivots, to, from);
 }

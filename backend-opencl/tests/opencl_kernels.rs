@@ -174,9 +174,12 @@ fn with_large_slices_of_matrix_units() {
 #[test]
 fn with_held_rows() {
     for device in devices([|device| device]) {
-        device.prefer_kernels("held_rows items=64").expect("the kernels have parameters").unwrap();
+        let prefer = |entry| device.prefer_kernels(entry).expect("the kernels have parameters").unwrap();
+        prefer("held_rows items=64");
         Instructions(&device).panels::<f64>();
         Instructions(&device).panels::<f32>();
+        prefer("held_rows items=64 width=16");
+        Instructions(&device).panels::<f64>();
     }
 }
 

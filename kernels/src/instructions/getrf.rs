@@ -4,8 +4,9 @@ use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
-use crate::database::Family;
-use crate::program::{COLUMNS, HELD_COLUMNS, Program, RECORD_BYTES, notes, rows_of_group};
+use crate::database::{Family, GroupParams};
+use crate::held_rows::RECORD_BYTES;
+use crate::program::{COLUMNS, Program, notes, rows_of_group};
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
 use crate::thresholds::Threshold;
@@ -61,8 +62,9 @@ impl<'a, B> Panel<'a, B> {
 enum PanelKernel {
     /// The fields are the shape of a strip and the maximum number of strips. One work-group factors each strip.
     Strips(StripParams, usize),
-    /// Work-groups that wait for one another hold the rows of the panel. The field is the number of work-items in a work-group.
-    HeldRows(usize),
+    /// Work-groups that wait for one another hold the rows of the panel. The field holds the size of a work-group and the
+    /// maximum number of columns.
+    HeldRows(GroupParams),
     /// Many work-groups factor the panel column by column. The field is the number of work-items in a work-group.
     Columns(usize),
     /// One work-group factors the panel. The fields are its number of work-items and the maximum number of columns.
@@ -74,7 +76,7 @@ impl PanelKernel {
     fn width(&self) -> usize {
         match self {
             PanelKernel::Strips(params, strips) => strips * params.width,
-            PanelKernel::HeldRows(_) => HELD_COLUMNS,
+            PanelKernel::HeldRows(params) => params.width,
             PanelKernel::Columns(_) => COLUMNS,
             PanelKernel::Group(_, width) => *width,
         }
@@ -118,7 +120,7 @@ impl<D: Target> Sequence<'_, D> {
             unsafe {
                 match way {
                     PanelKernel::Strips(params, _) => self.getrf_strips(params, panel)?,
-                    PanelKernel::HeldRows(items) => self.getrf_held_rows(items, panel)?,
+                    PanelKernel::HeldRows(params) => self.getrf_held_rows(params, panel)?,
                     PanelKernel::Columns(items) => self.getrf_columns(items, panel)?,
                     PanelKernel::Group(items, _) => self.getrf_panel(items, panel)?,
                 }
@@ -149,10 +151,11 @@ impl<D: Target> Sequence<'_, D> {
         let (waits, room) = (self.device.tuning().groups_may_wait, self.device.tuning().max_scratch_bytes);
         let held = self.device.tuning().held_rows;
         for entry in 0.. {
-            let Some(items) = self.device.tuning().groups(Family::HeldRows, dtype, rows).nth(entry) else { break };
-            let program = Program::HeldRows { dtype, items, uses_ptx: held.uses_ptx };
+            let Some(params) = self.device.tuning().group_params(Family::HeldRows, dtype, rows).nth(entry) else { break };
+            let GroupParams { items, width } = params;
+            let program = Program::HeldRows { dtype, items, width, uses_ptx: held.uses_ptx };
             if held.hold(rows, items) && RECORD_BYTES <= room && self.device.can_run(&program, "getrf_held_rows")? {
-                return Ok(PanelKernel::HeldRows(items));
+                return Ok(PanelKernel::HeldRows(params));
             }
         }
         let most = self.threshold(if waits { Threshold::LuWaitingStrips } else { Threshold::LuStrips });
@@ -239,15 +242,15 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Factors a narrow panel with work-groups that wait for one another, and exchanges the rows of its other columns.
-    unsafe fn getrf_held_rows(&mut self, items: usize, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    unsafe fn getrf_held_rows(&mut self, params: GroupParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let [left, right] = if pivoting { [panel.left, panel.right] } else { [0; 2] };
-        let held = self.device.tuning().held_rows;
+        let (GroupParams { items, width }, held) = (params, self.device.tuning().held_rows);
         let (groups, uses_ptx) = (held.groups(a.rows, items, left + right), held.uses_ptx);
         let records = self.device.scratch(Purpose::Synchronisation, RECORD_BYTES)?;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, left, right].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*records)]].concat();
-        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, uses_ptx }, [groups * items, 1]);
+        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, width, uses_ptx }, [groups * items, 1]);
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has
         // room for all records, was zero at first, and is written by this kernel only.
         unsafe { self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args }) }

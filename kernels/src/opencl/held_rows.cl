@@ -55,8 +55,7 @@ static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pi
     return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
 }
 
-// Number of elements that a work-item moves at once, and the number of the place and the column of element q
-#define MOVES 16
+// A work-item moves MOVES elements at once: number of the place and the column of element q
 #define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
 #define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
 #define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])

@@ -5,7 +5,8 @@
 #define WIDTH 32
 #define REAL_BYTES 8
 #define USES_PTX 1
-#define REGION 36720
+#define REGION 69360
+#define MOVES 16
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
@@ -162,8 +163,7 @@ static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pi
     return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
 }
 
-// Number of elements that a work-item moves at once, and the number of the place and the column of element q
-#define MOVES 16
+// A work-item moves MOVES elements at once: number of the place and the column of element q
 #define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
 #define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
 #define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])

@@ -72,6 +72,27 @@ typedef struct {
 // work-items that wait do not keep others from sending
 #define BARRIER_AFTER_SENDING
 
+// Words of messages in global memory, which other work-groups write and read meanwhile (PTX ISA, section memory consistency model).
+static void put_word(__global ulong *to, ulong word) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(to), "l"(word));
+}
+
+static void put_words(__global ulong *to, ulong2 words) {
+    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" :: "l"(to), "l"(words.x), "l"(words.y));
+}
+
+static ulong get_word(__global const ulong *from) {
+    ulong word;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from));
+    return word;
+}
+
+static ulong2 get_words(__global const ulong *from) {
+    ulong x, y;
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "l"(from));
+    return (ulong2)(x, y);
+}
+
 // Returns the largest, or the smallest, x of the 32 work-items of a sub-group (PTX ISA, section redux).
 static uint max_of_sub_group(uint x) {
     uint most;
@@ -117,21 +138,21 @@ static int has_come(ulong word, uint step) {
 static void send_element(__global ulong *to, uint step, real x) {
     const Bits bits = AS_BITS(x);
 #if WORDS == 2
-    *(volatile __global ulong2 *)to = (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32)));
+    put_words(to, (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32))));
 #else
-    *(volatile __global ulong *)to = word(step, bits);
+    put_word(to, word(step, bits));
 #endif
 }
 
 static real receive_element(__global const ulong *from, uint step) {
 #if WORDS == 2
     ulong2 words;
-    do words = *(volatile __global const ulong2 *)from;
+    do words = get_words(from);
     while (!has_come(words.x, step) || !has_come(words.y, step));
     return AS_REAL((uint)words.x | words.y << 32);
 #else
     ulong word;
-    do word = *(volatile __global const ulong *)from;
+    do word = get_word(from);
     while (!has_come(word, step));
     return AS_REAL((uint)word);
 #endif
@@ -139,16 +160,16 @@ static real receive_element(__global const ulong *from, uint step) {
 
 static void send_candidate(__global ulong *record, uint step, Candidate c) {
     const ulong bits = c.bits;
-    *(volatile __global ulong2 *)record = (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32)));
-    *(volatile __global ulong *)(record + 2) = word(step, c.origin);
+    put_words(record, (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32))));
+    put_word(record + 2, word(step, c.origin));
 }
 
 static Candidate receive_candidate(__global const ulong *record, uint step) {
     ulong2 bits;
     ulong origin;
     do {
-        bits = *(volatile __global const ulong2 *)record;
-        origin = *(volatile __global const ulong *)(record + 2);
+        bits = get_words(record);
+        origin = get_word(record + 2);
     } while (!has_come(bits.x, step) || !has_come(bits.y, step) || !has_come(origin, step));
     const Candidate c = {(Bits)((uint)bits.x | bits.y << 32), (uint)origin};
     return c;

@@ -142,19 +142,20 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const uint p = PLACE(pivot_row.origin);
         __local const real *const u = received + 1;
         const real reciprocal = received[0], pivot = u[0];
-        if (t == 0) pivots[s] = p;
-        if (i == 0) {
-            ipiv[ipiv_at + s] = (int)(first + p);
-            if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
-        }
         place = place == p ? s : place == s ? p : place;
         const int is_below = place > s;
         real l = x[0];
         if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * reciprocal : l / pivot;
+        // column s + 1 first, because the search for its pivot needs no other column
         x[0] = is_below && step < WIDTH ? x[1] - l * u[1] : x[1];
         if (step < n) {
             best = candidate_of_row(x[0], place, group, step, pivoting);
             best = send_best(best, next_set + group * RECORD, step + 1, candidates[0]);
+        }
+        if (t == 0) pivots[s] = p;
+        if (i == 0) {
+            ipiv[ipiv_at + s] = (int)(first + p);
+            if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
         }
         // the columns on the left of column s are the last ones
         #pragma unroll

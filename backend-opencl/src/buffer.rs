@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use cl3::info_type::InfoType;
 use cl3::memory::{
-    CL_MEM_ALLOC_HOST_PTR, CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_SIZE, CL_RGBA,
-    CL_UNSIGNED_INT32, create_buffer, create_image, get_mem_object_info, release_mem_object,
+    CL_MEM_ALLOC_HOST_PTR, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_SIZE,
+    CL_RGBA, CL_UNSIGNED_INT32, create_buffer, create_image, get_mem_object_info, release_mem_object,
 };
 use cl3::types::{cl_command_queue, cl_context, cl_event, cl_image_desc, cl_image_format, cl_kernel, cl_mem, cl_program};
 use lapidary_core::{Error, Result};
@@ -69,17 +69,25 @@ impl Buffer {
 
     pub(crate) fn new(context: &Context, bytes: usize) -> Result<Self> {
         // OpenCL returns an error for a buffer of 0 bytes
-        Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE)
+        Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE, None)
+    }
+
+    /// Allocates memory that is filled with zeros.
+    pub(crate) fn zeros(context: &Context, bytes: usize) -> Result<Self> {
+        let mut zeros = vec![0_u8; bytes.max(1)];
+        Self::with_flags(context, zeros.len(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, Some(&mut zeros))
     }
 
     /// Allocates memory that the host may map without a copy.
     pub(crate) fn pinned(context: &Context, bytes: usize) -> Result<Self> {
-        Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR)
+        Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, None)
     }
 
-    fn with_flags(context: &Context, bytes: usize, flags: u64) -> Result<Self> {
-        // SAFETY: the host pointer is null, so the driver allocates the memory.
-        let mem = unsafe { create_buffer(context.0, flags, bytes, ptr::null_mut::<c_void>()) };
+    /// Allocates memory. If there are `contents`, they have the size of the buffer, and `flags` say that the driver copies them.
+    fn with_flags(context: &Context, bytes: usize, flags: u64, contents: Option<&mut [u8]>) -> Result<Self> {
+        let from = contents.map_or(ptr::null_mut(), |contents| contents.as_mut_ptr().cast::<c_void>());
+        // SAFETY: the driver allocates the memory, and copies the contents, if any, during the call.
+        let mem = unsafe { create_buffer(context.0, flags, bytes, from) };
         mem.map(|mem| Self::from_owned(Mem(mem), false)).map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
     }
 

@@ -226,13 +226,16 @@ impl Target for Kernels {
             queue.finish()?;
             self.programs.forget_kernels();
         }
-        scratch.get(purpose, bytes, |bytes| Buffer::new(&self.context, bytes))
+        let alloc = if purpose.begins_with_zeros() { Buffer::zeros } else { Buffer::new };
+        scratch.get(purpose, bytes, |bytes| alloc(&self.context, bytes))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use lapidary_kernels::{Product, VectorParams};
+    use cl3::command_queue::enqueue_read_buffer;
+    use cl3::types::CL_BLOCKING;
+    use lapidary_kernels::{Product, RECORD_BYTES, VectorParams};
 
     use super::*;
 
@@ -259,6 +262,41 @@ mod tests {
         crate::queue::wait(&event).unwrap();
         let runs = |items| kernels.runs.get(&Program::Panel { dtype: DType::F32, items }).copied();
         assert_eq!([items, 8].map(runs), [Some(false), Some(true)]);
+    }
+
+    /// The messages of a launch of `getrf_held_rows` are cleared before a later launch could take them for its own: the region that the next
+    /// launch uses is zero, whatever the types and sizes of the panels were.
+    #[test]
+    fn messages_of_earlier_launches_are_cleared() {
+        let Some(mut kernels) = first() else { return };
+        if !kernels.found.facts.computes(DType::F64) {
+            return;
+        }
+        kernels.prefer("held_rows items=64").unwrap();
+        let bytes = 64 * 32 * size_of::<f64>();
+        let [matrix, pivots] = [bytes, 64 * size_of::<i32>()].map(|bytes| Buffer::zeros(&kernels.context, bytes).unwrap());
+        let queue = Arc::clone(&kernels.lanes[0].queue);
+        for (launches, (dtype, rows, cols)) in
+            (1..).zip([(DType::F64, 60, 32), (DType::F32, 40, 7), (DType::F32, 64, 20), (DType::F64, 5, 1), (DType::F64, 64, 32)])
+        {
+            let [info, ipiv] = [(0, 1), (1, cols)].map(|(at, rows)| View { buffer: &pivots, at, rows, cols: 1, ld: rows });
+            let a = View { buffer: &matrix, at: 0, rows, cols, ld: rows };
+            let panel = Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info };
+            // SAFETY: the views lie in the buffer, which nothing else accesses.
+            let (_, event) = unsafe { kernels.run(dtype, &panel, 0, &[]).unwrap() };
+            crate::queue::wait(&event).unwrap();
+            let records = kernels.scratch(Purpose::Synchronisation, 0).unwrap();
+            let mut words = vec![0_u64; RECORD_BYTES / size_of::<u64>()];
+            let to = words.as_mut_ptr().cast();
+            // SAFETY: the queue and the buffer are valid, and the words hold as many bytes as are read before the call returns.
+            let read = unsafe {
+                enqueue_read_buffer(queue.handle(), records.handle(), CL_BLOCKING, 0, RECORD_BYTES, to, 0, std::ptr::null())
+            };
+            drop(Event(read.unwrap()));
+            let (head, regions) = words.split_at(2);
+            let used: Vec<bool> = regions.chunks(regions.len() / 2).map(|region| region.iter().any(|&word| word != 0)).collect();
+            assert_eq!((head[0], used), (launches, vec![launches % 2 == 1, launches % 2 == 0]), "{dtype}, {rows} × {cols}");
+        }
     }
 
     /// Compiles every kernel for products by vector loads of the database, and kernels that tests run. A kernel that does not compile

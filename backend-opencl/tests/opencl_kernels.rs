@@ -218,9 +218,12 @@ fn with_copies_beside_elements_that_are_no_numbers() {
 #[test]
 fn with_held_rows() {
     for device in devices([|device| device]) {
-        device.prefer_kernels("held_rows items=64").expect("the kernels have parameters").unwrap();
+        let prefer = |entry| device.prefer_kernels(entry).expect("the kernels have parameters").unwrap();
+        prefer("held_rows items=64");
         Instructions(&device).panels::<f64>();
         Instructions(&device).panels::<f32>();
+        prefer("held_rows items=64 width=16");
+        Instructions(&device).panels::<f64>();
     }
 }
 

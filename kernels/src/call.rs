@@ -169,7 +169,7 @@ pub trait Target {
     unsafe fn launch(&mut self, call: &Call<'_, '_, Self::Buffer>) -> lapidary_core::Result<()>;
 
     /// Returns scratch memory of at least `bytes` bytes, which is kept for later calls. Kernels that were enqueued with a smaller
-    /// buffer keep that buffer. New memory for [`Purpose::StripCounters`] is filled with zeros. `bytes` is at most
+    /// buffer keep that buffer. New memory is filled with zeros if [`Purpose::begins_with_zeros`] says so. `bytes` is at most
     /// [`Tuning::max_scratch_bytes`], unless no kernel can run with less memory.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ mod block;
 mod call;
 mod cpu;
 pub mod database;
+mod held_rows;
 pub mod instructions;
 mod mma;
 pub mod opencl;
@@ -38,6 +39,7 @@ pub use block::BlockParams;
 pub use call::{Arg, Call, Target, View};
 pub use cpu::CpuBlocks;
 pub use database::Database;
+pub use held_rows::{HeldRows, RECORD_BYTES};
 pub use mma::{MmaParams, probe_product};
 pub use params::{PanelBlocks, PanelParams, TileParams, VECTOR_BYTES, VectorParams};
 pub use product::Product;
@@ -46,11 +48,11 @@ pub use record::{Launch, launches};
 pub use scratch::{Purpose, Scratch};
 pub use strips::{StripLimits, StripParams};
 pub use thresholds::Threshold;
-pub use tuning::{Dialect, HeldRows, Tuning, check, refusals};
+pub use tuning::{Dialect, Tuning, check, refusals};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
 
 /// Source text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,6 +4,7 @@
 use lapidary_core::{DType, Limits};
 
 use crate::block::BlockParams;
+use crate::held_rows;
 use crate::mma::{MmaParams, SUB_GROUP};
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
@@ -16,12 +17,6 @@ use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
 pub const TRIANGLE: usize = 32;
 /// Maximum number of columns of a panel that many work-groups factor column by column.
 pub const COLUMNS: usize = 64;
-/// Maximum number of columns of a panel whose rows the work-items of [`Program::HeldRows`] hold in registers.
-pub const HELD_COLUMNS: usize = 32;
-/// Maximum number of work-groups of [`Program::HeldRows`]. A word of 32 bits holds the number of a work-group and that of a row.
-pub(crate) const MAX_HELD_GROUPS: usize = 255;
-/// Maximum number of rows of a panel of [`Program::HeldRows`].
-pub(crate) const MAX_HELD_ROWS: usize = (1 << 24) - 1;
 /// Number of work-items of [`Program::Columns`] that share a row of a panel.
 const LANES: usize = 8;
 /// Number of work-items of [`Program::Solve`] that hold the same unknowns, each for other right-hand sides.
@@ -177,13 +172,15 @@ pub enum Program {
         /// Number of work-items in a work-group, a power of two for which `unknowns_of_group` is at least [`TRIANGLE`].
         items: usize,
     },
-    /// Kernel `getrf_held_rows`, in which work-groups that wait for one another factor a panel of at most 32 columns. Each
-    /// work-item holds one row.
+    /// Kernel `getrf_held_rows`, in which work-groups that wait for one another factor a narrow panel. Each work-item
+    /// holds one row.
     HeldRows {
         /// Element type of the matrices.
         dtype: DType,
         /// Number of work-items in a work-group.
         items: usize,
+        /// Maximum number of columns of a panel, a power of two.
+        width: usize,
         /// Whether the text compares candidates by PTX instructions of sub-groups of 32 work-items.
         uses_ptx: bool,
     },
@@ -239,13 +236,6 @@ pub(crate) fn sides_of_group(dtype: DType) -> usize {
 #[must_use]
 pub fn notes(groups: usize) -> usize {
     2 * (groups + 1) * (COLUMNS + 2)
-}
-
-/// Returns the number of 32-bit words in the records through which `groups` work-groups of [`Program::HeldRows`] exchange candidates.
-#[must_use]
-pub fn record_words(groups: usize, dtype: DType) -> usize {
-    // two sets of records, whose words of 64 bits hold half of their bits as data: four words of a head, then a row
-    2 * 2 * (groups + 1) * (4 + HELD_COLUMNS * dtype.size() / size_of::<u32>())
 }
 
 impl Program {
@@ -398,12 +388,8 @@ impl Program {
                 // as many rows, and the row that each place holds
                 local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
             }
-            Program::HeldRows { items, uses_ptx: true, .. } if !items.is_multiple_of(SUB_GROUP) || !items.is_power_of_two() => {
-                Err(format!("{items} work-items are no power of two sub-groups of {SUB_GROUP}"))
-            }
-            // local memory holds two sets of candidates, and four rows
-            Program::HeldRows { dtype, items, .. } => {
-                let bytes = 2 * items * (dtype.size() + size_of::<u64>()) + 4 * HELD_COLUMNS * dtype.size();
+            Program::HeldRows { dtype, items, width, uses_ptx } => {
+                let bytes = held_rows::local_bytes(dtype, items, width, uses_ptx)?;
                 local("the search for a pivot", bytes).and_then(|()| group(items))
             }
             // local memory holds a magnitude and a row number for each work-item
@@ -474,9 +460,10 @@ impl Program {
                 ("solve", [&[("items", items), ("lanes", SOLVERS)][..], &own].concat())
             }
             Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
-            Program::HeldRows { dtype, items, uses_ptx } => {
+            Program::HeldRows { dtype, items, width, uses_ptx } => {
                 let text = [("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
-                ("held_rows", [&[("items", items), ("width", HELD_COLUMNS)][..], &text].concat())
+                let fixed = [("region", held_rows::REGION), ("moves", held_rows::MOVES)];
+                ("held_rows", [&[("items", items), ("width", width)][..], &text, &fixed].concat())
             }
             Program::Panel { items, .. } => ("panel", vec![("items", items)]),
             Program::Strips { dtype, params: params @ StripParams { items, .. } } => {

@@ -18,13 +18,21 @@ pub enum Purpose {
     PivotExchange,
     /// Copy of a panel that is factored by strips.
     Strips,
-    /// Counters of the strips that work-groups have taken and have factored, used if
-    /// [`Tuning::groups_may_wait`](crate::Tuning::groups_may_wait) is set. Kernels use the counters as numbers of strips, so the counters must be zero whenever no kernel runs.
-    StripCounters,
+    /// Words through which work-groups wait for one another. New memory is filled with zeros. A device uses the words for one of two
+    /// kernels. The first are counters of the strips that work-groups have taken and have factored, used if
+    /// [`Tuning::groups_may_wait`](crate::Tuning::groups_may_wait) is set. They are zero whenever no kernel runs. The others are the
+    /// messages of `getrf_held_rows`, which that kernel clears itself.
+    Synchronisation,
 }
 
 impl Purpose {
-    const COUNT: usize = Purpose::StripCounters as usize + 1;
+    const COUNT: usize = Purpose::Synchronisation as usize + 1;
+
+    /// Whether new memory is filled with zeros.
+    #[must_use]
+    pub fn begins_with_zeros(self) -> bool {
+        matches!(self, Purpose::Synchronisation)
+    }
 
     /// Maximum scratch memory for one purpose, in bytes, on a device whose memory is limited to `limit` bytes.
     pub(crate) fn share(limit: usize) -> usize {
@@ -135,9 +143,12 @@ mod tests {
         };
         let mut scratch = Scratch::default();
         // the request for 1 KiB allocates the minimum of 64 KiB
-        for (purpose, kibibytes, total) in
-            [(Purpose::Panels, 100, 100), (Purpose::StripCounters, 1, 164), (Purpose::Panels, 50, 164), (Purpose::Panels, 200, 264)]
-        {
+        for (purpose, kibibytes, total) in [
+            (Purpose::Panels, 100, 100),
+            (Purpose::Synchronisation, 1, 164),
+            (Purpose::Panels, 50, 164),
+            (Purpose::Panels, 200, 264),
+        ] {
             // the smaller memory must be free when the larger memory is allocated
             let alloc = |bytes| alloc(bytes).inspect(|_| assert!(held.get() <= 264 << 10));
             drop(scratch.get(purpose, kibibytes << 10, alloc).unwrap());

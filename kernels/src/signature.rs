@@ -39,7 +39,10 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("c_ld", Size),
         ],
         "gemm_vector" | "gemm_block" | "gemm_mma" => signature("gemm_tile"),
-        "getrf_held_rows" => [signature("getrf_panel"), vec![("records", StripCounters)]].concat(),
+        "getrf_held_rows" => {
+            let panel = signature("getrf_panel");
+            [&panel[..4], &[("left", Size), ("right", Size)], &panel[4..], &[("records", StripCounters)]].concat()
+        }
         "mma_probe" => vec![("x", In), ("y", Out)],
         "sum_parts" => vec![
             ("m", Size),

@@ -2,10 +2,11 @@
 
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits};
 
-use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
+use crate::database::{Database, Entry, Family, GroupParams, Kernel, LeastGroups, ProductSizes, Speed};
+use crate::held_rows::HeldRows;
 use crate::mma::NO_UNIT;
 use crate::product::Product;
-use crate::program::{MAX_HELD_GROUPS, MAX_HELD_ROWS, Program};
+use crate::program::Program;
 use crate::scratch::Purpose;
 use crate::strips::{StripLimits, StripParams};
 use crate::thresholds::{Threshold, Thresholds};
@@ -31,8 +32,8 @@ const WGSL_VECTOR_BITS: usize = 128;
 pub struct Tuning {
     /// Kernels for products, first in f32, then in f64.
     products: [List<Product>; 2],
-    /// Sizes of work-groups for each family, first in f32, then in f64.
-    groups: [[List<usize>; 2]; Family::ALL.len()],
+    /// Parameters for each family, first in f32, then in f64.
+    groups: [[List<GroupParams>; 2]; Family::ALL.len()],
     /// Thresholds between kernels.
     thresholds: Thresholds,
     /// Maximum scratch memory for one [`Purpose`], in bytes. The value is the size of the largest buffer, or less under a memory
@@ -47,36 +48,8 @@ pub struct Tuning {
     pub groups_may_wait: bool,
 }
 
-/// How kernels that hold rows of a panel run on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldRows {
-    /// Whether work-items compare candidates by PTX instructions.
-    pub uses_ptx: bool,
-    /// Maximum number of work-groups, which wait for one another. All work-groups of all queues must run at the same time.
-    pub groups: usize,
-}
-
-impl HeldRows {
-    /// Returns how the kernels run on a device.
-    #[must_use]
-    pub fn on(facts: &DeviceFacts) -> Self {
-        // Devices of other instruction sets may not run work-groups at the same time. A device with a single queue belongs to an
-        // application, whose other kernels may occupy the multiprocessors.
-        let together = takes_ptx(facts) && facts.queues > 1;
-        let groups = if together { facts.compute_units.unwrap_or(1) / facts.queues } else { 1 };
-        HeldRows { uses_ptx: takes_ptx(facts), groups: groups.clamp(1, MAX_HELD_GROUPS) }
-    }
-
-    /// Returns whether work-groups of `items` work-items hold a panel of `rows` rows.
-    #[must_use]
-    pub fn hold(&self, rows: usize, items: usize) -> bool {
-        // each work-item receives the candidate of one work-group
-        rows.div_ceil(items.max(1)) <= self.groups.min(items) && rows <= MAX_HELD_ROWS
-    }
-}
-
 /// Returns whether the OpenCL compiler of a device takes PTX instructions.
-fn takes_ptx(facts: &DeviceFacts) -> bool {
+pub(crate) fn takes_ptx(facts: &DeviceFacts) -> bool {
     facts.identity.architecture.starts_with(PTX)
 }
 
@@ -263,6 +236,11 @@ impl Tuning {
     /// Returns the sizes of work-groups of a family for a panel of `rows` rows, in the order of preference. Families that factor
     /// no panels ignore `rows`.
     pub(crate) fn groups(&self, family: Family, dtype: DType, rows: usize) -> impl Iterator<Item = usize> {
+        self.group_params(family, dtype, rows).map(|params| params.items)
+    }
+
+    /// Returns the parameters of a family for a panel of `rows` rows, as [`groups`](Self::groups) does.
+    pub(crate) fn group_params(&self, family: Family, dtype: DType, rows: usize) -> impl Iterator<Item = GroupParams> {
         let entries = self.groups[family as usize][index(dtype)].entries.iter();
         entries.filter(move |ranked| rows >= ranked.least).map(|ranked| ranked.params)
     }
@@ -316,7 +294,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
         }
         Kernel::Cpu(blocks) => return blocks.check(dtype),
         Kernel::Threshold(..) | Kernel::Stop(_) => return Ok(()),
-        Kernel::Group(family, items) => match family {
+        Kernel::Group(family, GroupParams { items, width }) => match family {
             Family::Elements => Program::Elements { dtype, group: items },
             Family::Triangle => Program::Triangle { dtype, group: items },
             Family::Exchange => Program::Exchange { dtype, items },
@@ -330,7 +308,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             Family::HeldRows if dialect != Dialect::OpenClC => {
                 return Err("the language is OpenCL C, in which the kernel is written".to_owned());
             }
-            Family::HeldRows => Program::HeldRows { dtype, items, uses_ptx: takes_ptx(facts) },
+            Family::HeldRows => Program::HeldRows { dtype, items, width, uses_ptx: takes_ptx(facts) },
             Family::Strips => {
                 let params = StripParams::widest(items);
                 let params = params.ok_or_else(|| format!("{items} work-items are too few for a strip"))?;

@@ -201,9 +201,9 @@ fn products_through_local_memory() {
 }
 
 #[test]
-fn panels_column_by_column_and_by_strips_of_every_shape() {
+fn panels_column_by_column_by_strips_and_by_held_rows() {
     let Some([first]) = with_f64() else { return };
-    for strips in ["stop strips", "strips items=4"] {
+    for strips in ["stop strips", "strips items=4", "held_rows items=64", "held_rows rows>=20 items=64"] {
         let settings = settings();
         let cache = std::sync::Arc::new(settings.program_cache());
         let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_entries(strips).unwrap();

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use lapidary_core::{DType, DeviceKind};
 
-use super::{CPU_BLOCKS, Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope, Speed};
+use super::{CPU_BLOCKS, Entry, Family, GroupParams, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope, Speed};
 use crate::cpu::CpuBlocks;
 use crate::product::Product;
 use crate::thresholds::Threshold;
@@ -210,7 +210,8 @@ pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kerne
         threshold.check(value)?;
         Kernel::Threshold(threshold, value)
     } else {
-        Kernel::Group(family(name)?, value("items").ok_or("items is not given")?)
+        let family = family(name)?;
+        Kernel::Group(family, GroupParams::from_values(family, &mut value)?)
     };
     match values.first() {
         None => Ok(kernel),
@@ -235,10 +236,9 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kernel::Product(product) => write!(f, "{product}"),
-            Kernel::Group(family, items) => write!(f, "{} items={items}", family.name()),
-            Kernel::Cpu(blocks) => {
-                f.write_str(CPU_BLOCKS)?;
-                blocks.values().into_iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+            Kernel::Group(..) | Kernel::Cpu(_) => {
+                f.write_str(self.family())?;
+                self.values().into_iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
             }
             Kernel::Threshold(threshold, value) => write!(f, "{} {}={value}", threshold.name(), threshold.unit()),
             Kernel::Stop(family) => write!(f, "stop {}", family.map_or("gemm", Family::name)),

@@ -4,18 +4,22 @@ use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
-use crate::database::Family;
-use crate::program::{COLUMNS, HELD_COLUMNS, Program, notes, record_words, rows_of_group};
+use crate::database::{Family, GroupParams};
+use crate::held_rows::RECORD_BYTES;
+use crate::program::{COLUMNS, Program, notes, rows_of_group};
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
 use crate::thresholds::Threshold;
 
 /// A panel that is to be factored. `pivoting` says whether rows are exchanged, and `first_row` is the row of the matrix that is
-/// row 0 of the panel.
+/// row 0 of the panel. `left` and `right` are the numbers of other columns, on the left and on the right of the panel, whose rows
+/// are exchanged when the panel is factored.
 struct Panel<'a, B> {
     pivoting: bool,
     first_row: usize,
     a: View<'a, B>,
+    left: usize,
+    right: usize,
     ipiv: View<'a, B>,
     info: View<'a, B>,
 }
@@ -28,11 +32,19 @@ impl<B> Clone for Panel<'_, B> {
 }
 impl<B> Copy for Panel<'_, B> {}
 
-impl<B> Panel<'_, B> {
-    /// Returns the part of the panel that begins at row and column `col` and has `cols` columns.
+impl<'a, B> Panel<'a, B> {
+    /// Returns the part of the panel that begins at row and column `col` and has `cols` columns. When the part is factored, the rows of the
+    /// rest of the panel, and of the other columns of the panel, are exchanged.
     fn from(self, col: usize, cols: usize) -> Self {
         let (a, ipiv) = (self.a.sub(col, col, self.a.rows - col, cols), self.ipiv.sub(col, 0, cols, 1));
-        Panel { first_row: self.first_row + col, a, ipiv, ..self }
+        let (left, right) = (self.left + col, self.right + self.a.cols - col - cols);
+        Panel { first_row: self.first_row + col, a, left, right, ipiv, ..self }
+    }
+
+    /// Returns the columns on the left and on the right of the panel, in the same rows.
+    fn others(self) -> [View<'a, B>; 2] {
+        let Panel { a, left, right, .. } = self;
+        [View { at: a.at - left * a.ld, cols: left, ..a }, View { at: a.at + a.cols * a.ld, cols: right, ..a }]
     }
 
     /// Returns the kernel arguments for `ipiv` and `info`.
@@ -50,8 +62,9 @@ impl<B> Panel<'_, B> {
 enum PanelKernel {
     /// The fields are the shape of a strip and the maximum number of strips. One work-group factors each strip.
     Strips(StripParams, usize),
-    /// Work-groups that wait for one another hold the rows of the panel. The field is the number of work-items in a work-group.
-    HeldRows(usize),
+    /// Work-groups that wait for one another hold the rows of the panel. The field holds the size of a work-group and the
+    /// maximum number of columns.
+    HeldRows(GroupParams),
     /// Many work-groups factor the panel column by column. The field is the number of work-items in a work-group.
     Columns(usize),
     /// One work-group factors the panel. The fields are its number of work-items and the maximum number of columns.
@@ -63,7 +76,7 @@ impl PanelKernel {
     fn width(&self) -> usize {
         match self {
             PanelKernel::Strips(params, strips) => strips * params.width,
-            PanelKernel::HeldRows(_) => HELD_COLUMNS,
+            PanelKernel::HeldRows(params) => params.width,
             PanelKernel::Columns(_) => COLUMNS,
             PanelKernel::Group(_, width) => *width,
         }
@@ -85,7 +98,7 @@ impl<D: Target> Sequence<'_, D> {
         (ipiv, info): (View<'_, D::Buffer>, View<'_, D::Buffer>),
     ) -> Result<()> {
         let order = a.rows.min(a.cols);
-        let whole = Panel { pivoting, first_row, a, ipiv, info };
+        let whole = Panel { pivoting, first_row, a, left: 0, right: 0, ipiv, info };
         let (left, right) = (whole.from(0, order), a.sub(0, order, a.rows, a.cols - order));
         // SAFETY: the caller upholds the contract of this module.
         unsafe {
@@ -94,39 +107,42 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Factors a panel that has at least as many rows as columns.
+    /// Factors a panel that has at least as many rows as columns, and exchanges the rows of its other columns.
     unsafe fn factor(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
         if a.is_empty() {
             return Ok(());
         }
         let way = self.choose_panel_kernel(a.rows)?;
-        let width = way.width();
+        let (width, is_held) = (way.width(), matches!(way, PanelKernel::HeldRows(_)));
         if a.cols <= width {
             // SAFETY: the caller upholds the contract of this module.
-            return unsafe {
-                match way {
-                    PanelKernel::Strips(params, _) => self.getrf_strips(params, panel),
-                    PanelKernel::HeldRows(items) => self.getrf_held_rows(items, panel),
-                    PanelKernel::Columns(items) => self.getrf_columns(items, panel),
-                    PanelKernel::Group(items, _) => self.getrf_panel(items, panel),
-                }
-            };
-        }
-        let block = (a.cols / 2).min(self.threshold(Threshold::LuBlock)).next_multiple_of(width);
-        for col in (0..a.cols).step_by(block) {
-            let part = panel.from(col, block.min(a.cols - col));
-            let end = col + part.a.cols;
-            // SAFETY: the caller upholds the contract of this module.
             unsafe {
-                // (A11; A21) ← P·(L11; L21)·U11
-                self.factor(part)?;
-                // the columns of L on the left take part in the row exchanges
-                self.exchange(part, a.sub(col, 0, a.rows - col, col))?;
-                self.eliminate(part, a.sub(col, end, a.rows - col, a.cols - end))?;
+                match way {
+                    PanelKernel::Strips(params, _) => self.getrf_strips(params, panel)?,
+                    PanelKernel::HeldRows(params) => self.getrf_held_rows(params, panel)?,
+                    PanelKernel::Columns(items) => self.getrf_columns(items, panel)?,
+                    PanelKernel::Group(items, _) => self.getrf_panel(items, panel)?,
+                }
+            }
+        } else {
+            // held rows exchange the rows of all other columns at once; other kernels leave columns outside of the panel to a launch with
+            // many exchanges
+            let reached = if is_held { panel } else { Panel { left: 0, right: 0, ..panel } };
+            let block = (a.cols / 2).min(self.threshold(Threshold::LuBlock)).next_multiple_of(width);
+            for col in (0..a.cols).step_by(block) {
+                let part = reached.from(col, block.min(a.cols - col));
+                let end = col + part.a.cols;
+                // SAFETY: the caller upholds the contract of this module.
+                unsafe {
+                    // (A11; A21) ← P·(L11; L21)·U11, and the columns on both sides ← Pᵀ·these columns
+                    self.factor(part)?;
+                    self.eliminate(part, a.sub(col, end, a.rows - col, a.cols - end))?;
+                }
             }
         }
-        Ok(())
+        // SAFETY: the caller upholds the contract of this module.
+        if is_held { Ok(()) } else { unsafe { self.exchange(panel) } }
     }
 
     /// Chooses the kernel that factors narrow panels of `rows` rows: by held rows, else by strips, else column by column, else in one work-group.
@@ -135,11 +151,11 @@ impl<D: Target> Sequence<'_, D> {
         let (waits, room) = (self.device.tuning().groups_may_wait, self.device.tuning().max_scratch_bytes);
         let held = self.device.tuning().held_rows;
         for entry in 0.. {
-            let Some(items) = self.device.tuning().groups(Family::HeldRows, dtype, rows).nth(entry) else { break };
-            let program = Program::HeldRows { dtype, items, uses_ptx: held.uses_ptx };
-            let bytes = record_words(rows.div_ceil(items), dtype) * size_of::<u32>();
-            if held.hold(rows, items) && bytes <= room && self.device.can_run(&program, "getrf_held_rows")? {
-                return Ok(PanelKernel::HeldRows(items));
+            let Some(params) = self.device.tuning().group_params(Family::HeldRows, dtype, rows).nth(entry) else { break };
+            let GroupParams { items, width } = params;
+            let program = Program::HeldRows { dtype, items, width, uses_ptx: held.uses_ptx };
+            if held.hold(rows, items) && RECORD_BYTES <= room && self.device.can_run(&program, "getrf_held_rows")? {
+                return Ok(PanelKernel::HeldRows(params));
             }
         }
         let most = self.threshold(if waits { Threshold::LuWaitingStrips } else { Threshold::LuStrips });
@@ -170,7 +186,7 @@ impl<D: Target> Sequence<'_, D> {
         (groups, notes(groups) * self.dtype.size())
     }
 
-    /// Updates the columns on the right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.
+    /// Updates the columns on the right of a factored panel: A12 ← L11⁻¹·A12, A22 ← A22 − A21·A12.
     unsafe fn eliminate(&mut self, left: Panel<'_, D::Buffer>, right: View<'_, D::Buffer>) -> Result<()> {
         if right.is_empty() {
             return Ok(());
@@ -180,19 +196,16 @@ impl<D: Target> Sequence<'_, D> {
         let unit_lower = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
         // SAFETY: the caller upholds the contract of this module.
         unsafe {
-            self.exchange(left, right)?;
             self.trsm(unit_lower, left.a.sub(0, 0, n1, n1), a12)?;
             self.gemm(self.value(-1.0), (Op::NoTrans, left.a.sub(n1, 0, below, n1)), (Op::NoTrans, a12), self.value(1.0), a22)
         }
     }
 
-    /// Applies the row exchanges of a panel to other columns of the same rows.
-    unsafe fn exchange(&mut self, panel: Panel<'_, D::Buffer>, others: View<'_, D::Buffer>) -> Result<()> {
-        if !panel.pivoting || others.is_empty() {
-            return Ok(());
-        }
+    /// Applies the row exchanges of a panel to its other columns.
+    unsafe fn exchange(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+        let sides = panel.others().into_iter().filter(|others| panel.pivoting && !others.is_empty());
         // SAFETY: the caller upholds the contract of this module.
-        unsafe { self.laswp(panel.swaps(), others, panel.ipiv) }
+        sides.into_iter().try_for_each(|others| unsafe { self.laswp(panel.swaps(), others, panel.ipiv) })
     }
 
     /// Factors a panel by strips. The panel is copied to scratch memory for the strips, factored there, and copied back. If
@@ -207,7 +220,7 @@ impl<D: Target> Sequence<'_, D> {
         let extents = [a.rows, a.cols].map(Arg::Size);
         let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let groups_may_wait = self.device.tuning().groups_may_wait;
-        let turns = groups_may_wait.then(|| self.device.scratch(Purpose::StripCounters, 2 * size_of::<u32>())).transpose()?;
+        let turns = groups_may_wait.then(|| self.device.scratch(Purpose::Synchronisation, 2 * size_of::<u32>())).transpose()?;
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters. The scratch
         // memory has room for all strips. The strip counters are zero before each launch, and the kernels reset them to zero.
         let mut launch =
@@ -228,21 +241,19 @@ impl<D: Target> Sequence<'_, D> {
         launch("leave_strips", [params.height(), strips.div_ceil(STRIPS_PER_ITEM)], &[&extents[..], &memory].concat())
     }
 
-    /// Factors a narrow panel with work-groups that wait for one another.
-    unsafe fn getrf_held_rows(&mut self, items: usize, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    /// Factors a narrow panel with work-groups that wait for one another, and exchanges the rows of its other columns.
+    unsafe fn getrf_held_rows(&mut self, params: GroupParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
-        let (groups, uses_ptx) = (a.rows.div_ceil(items), self.device.tuning().held_rows.uses_ptx);
-        let words = record_words(groups, self.dtype);
-        let records = self.device.scratch(Purpose::PivotExchange, words * size_of::<u32>())?;
-        let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
+        let [left, right] = if pivoting { [panel.left, panel.right] } else { [0; 2] };
+        let (GroupParams { items, width }, held) = (params, self.device.tuning().held_rows);
+        let (groups, uses_ptx) = (held.groups(a.rows, items, left + right), held.uses_ptx);
+        let records = self.device.scratch(Purpose::Synchronisation, RECORD_BYTES)?;
+        let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, left, right].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*records)]].concat();
-        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, uses_ptx }, [groups * items, 1]);
+        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, width, uses_ptx }, [groups * items, 1]);
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has
-        // room for all records.
-        unsafe {
-            self.clear(View { buffer: &*records, at: 0, rows: words, cols: 1, ld: words })?;
-            self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args })
-        }
+        // room for all records, was zero at first, and is written by this kernel only.
+        unsafe { self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args }) }
     }
 
     /// Factors a narrow panel with many work-groups, which exchange pivots between two launches.

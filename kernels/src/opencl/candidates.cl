@@ -1,5 +1,26 @@
-// the barrier of PTX orders accesses to all memories
-#define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE)
+// work-items that wait do not keep others from sending
+#define BARRIER_AFTER_SENDING
+
+// Words of messages in global memory, which other work-groups write and read meanwhile (PTX ISA, section memory consistency model).
+static void put_word(__global ulong *to, ulong word) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(to), "l"(word));
+}
+
+static void put_words(__global ulong *to, ulong2 words) {
+    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" :: "l"(to), "l"(words.x), "l"(words.y));
+}
+
+static ulong get_word(__global const ulong *from) {
+    ulong word;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from));
+    return word;
+}
+
+static ulong2 get_words(__global const ulong *from) {
+    ulong x, y;
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "l"(from));
+    return (ulong2)(x, y);
+}
 
 // Returns the largest, or the smallest, x of the 32 work-items of a sub-group (PTX ISA, section redux).
 static uint max_of_sub_group(uint x) {

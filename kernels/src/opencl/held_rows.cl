@@ -9,21 +9,21 @@ static int has_come(ulong word, uint step) {
 static void send_element(__global ulong *to, uint step, real x) {
     const Bits bits = AS_BITS(x);
 #if WORDS == 2
-    *(volatile __global ulong2 *)to = (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32)));
+    put_words(to, (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32))));
 #else
-    *(volatile __global ulong *)to = word(step, bits);
+    put_word(to, word(step, bits));
 #endif
 }
 
 static real receive_element(__global const ulong *from, uint step) {
 #if WORDS == 2
     ulong2 words;
-    do words = *(volatile __global const ulong2 *)from;
+    do words = get_words(from);
     while (!has_come(words.x, step) || !has_come(words.y, step));
     return AS_REAL((uint)words.x | words.y << 32);
 #else
     ulong word;
-    do word = *(volatile __global const ulong *)from;
+    do word = get_word(from);
     while (!has_come(word, step));
     return AS_REAL((uint)word);
 #endif
@@ -31,91 +31,140 @@ static real receive_element(__global const ulong *from, uint step) {
 
 static void send_candidate(__global ulong *record, uint step, Candidate c) {
     const ulong bits = c.bits;
-    *(volatile __global ulong2 *)record = (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32)));
-    *(volatile __global ulong *)(record + 2) = word(step, c.origin);
+    put_words(record, (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32))));
+    put_word(record + 2, word(step, c.origin));
 }
 
 static Candidate receive_candidate(__global const ulong *record, uint step) {
     ulong2 bits;
     ulong origin;
     do {
-        bits = *(volatile __global const ulong2 *)record;
-        origin = *(volatile __global const ulong *)(record + 2);
+        bits = get_words(record);
+        origin = get_word(record + 2);
     } while (!has_come(bits.x, step) || !has_come(bits.y, step) || !has_come(origin, step));
     const Candidate c = {(Bits)((uint)bits.x | bits.y << 32), (uint)origin};
     return c;
 }
 
+// Returns the candidate for the pivot of column s that the row at `place` is, in which column s holds x.
+static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pivoting) {
+    const Candidate none = {0, NOWHERE};
+    Candidate c = {AS_BITS(fabs(x)), ORIGIN(place, group)};
+    if (place == s && (!pivoting || isnan(x))) c.bits = LARGEST;
+    // neither a NaN nor zero takes the place of the row at place s
+    return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
+}
+
+// A work-item moves MOVES elements at once: number of the place and the column of element q
+#define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
+#define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
+#define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])
+// element of another column, where the columns of the panel are not counted
+#define OTHER(row, column) AT(a, row, (column) < left ? (column) : (column) + n)
+
+// Exchanges the rows of the other columns, of which `a` begins with the first. All elements are read before any element is written.
+static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ulong a_at, ulong a_ld, __local const uint *pivots,
+                          __local uint *to, __local uint *from) {
+    const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint e = t; e < PLACES; e += ITEMS) {
+        const uint place = e < WIDTH ? e : pivots[e - WIDTH];
+        // the exchanges in reverse order lead from a place to the row that ends there
+        uint row = place;
+        int is_new = e < WIDTH || place >= WIDTH;
+        for (uint s = WIDTH; s-- > 0;) {
+            row = row == s ? pivots[s] : row == pivots[s] ? s : row;
+            if (s + WIDTH < e) is_new &= pivots[s] != place;
+        }
+        to[e] = place;
+        from[e] = is_new ? row : place;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (ulong begin = group; begin < left + right; begin += (ulong)groups * MOVES * ITEMS / PLACES) {
+        real x[MOVES];
+        #pragma unroll
+        for (uint q = 0; q < MOVES; ++q)
+            if (IS_MOVE(q)) x[q] = OTHER(from[PLACE_OF_MOVE(q)], COLUMN_OF_MOVE(q));
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        #pragma unroll
+        for (uint q = 0; q < MOVES; ++q)
+            if (IS_MOVE(q)) OTHER(to[PLACE_OF_MOVE(q)], COLUMN_OF_MOVE(q)) = x[q];
+    }
+}
+
+// Sends the magnitude and the place of the best candidate of a work-group, and returns the candidate.
+static Candidate send_best(Candidate c, __global ulong *record, uint step, __local Candidate *candidates) {
+    c = best_of_group(c, candidates);
+    if (get_local_id(0) == 0) send_candidate(record, step, c);
+    return c;
+}
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, __global real *a, const ulong a_at,
-                     const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at,
-                     __global ulong *records) {
+void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, const ulong left, const ulong right,
+                     __global real *a, const ulong a_at, const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info,
+                     const ulong info_at, __global ulong *records) {
     __local Candidate candidates[2][CANDIDATES];
-    // rows to send, and received rows: the best candidate's and the one at place s
-    __local real sent[2][WIDTH], received[2][WIDTH];
-    __local uint holds_s;
+    // the reciprocal of the pivot and its row
+    __local real received[WIDTH + 1];
+    // the place of the pivot of each step, and where the exchanges move rows: from the place from[e] to the place to[e]
+    __local uint pivots[WIDTH], from[PLACES], to[PLACES];
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
     const Candidate none = {0, NOWHERE};
+    const ulong launches = records[0], used = records[1], words = 2 * groups * RECORD;
+    __global ulong *const region = records + 2 + launches % 2 * REGION, *const last = records + 2 + (launches + 1) % 2 * REGION;
+    for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
     real x[WIDTH];
     #pragma unroll
     for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
     uint place = i;
-    if (t == 0) holds_s = 0;
+    for (uint e = t; e < WIDTH; e += ITEMS) pivots[e] = e;
 
+    Candidate best = candidate_of_row(x[0], place, group, 0, pivoting);
+    best = send_best(best, region + group * RECORD, 1, candidates[0]);
     for (uint s = 0; s < n; ++s) {
         const uint step = s + 1, count = WIDTH - s;
-        __global ulong *const set = records + s % 2 * (groups + 1) * RECORD, *const own = set + group * RECORD;
-        __global ulong *const at_s = set + groups * RECORD;
-        // neither a NaN nor zero is a candidate
-        Candidate best = none;
-        if (pivoting && i < m && place >= s && fabs(x[0]) > 0) {
-            best.bits = AS_BITS(fabs(x[0]));
-            best.origin = ORIGIN(place, group);
-        }
-        best = best_of_group(best, candidates[0]);
-        if (t == 0) send_candidate(own, step, best);
-        const int has_best = best.bits > 0;
-        if (has_best && place == PLACE(best.origin))
+        __global ulong *const set = region + s % 2 * groups * RECORD, *const next_set = region + step % 2 * groups * RECORD;
+        if (place == PLACE(best.origin)) {
+            __global ulong *const row = set + group * RECORD + HEAD;
             #pragma unroll
-            for (uint q = 0; q < WIDTH; ++q) sent[0][q] = x[q];
-        if (place == s) {
-            holds_s = step;
-            #pragma unroll
-            for (uint q = 0; q < WIDTH; ++q) sent[1][q] = x[q];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint e = t; e < 2 * WIDTH; e += ITEMS) {
-            const uint of_s = e / WIDTH, q = e % WIDTH;
-            if (q < count && (of_s ? holds_s == step : has_best)) send_element((of_s ? at_s : own) + HEAD + q * WORDS, step, sent[of_s][q]);
+            for (uint q = 0; q < WIDTH; ++q)
+                if (q < count) send_element(row + (q + 1) * WORDS, step, x[q]);
+            send_element(row, step, 1 / x[0]);
         }
 
-        // a device may run the work-items of a work-group one after the other between two barriers
         BARRIER_AFTER_SENDING;
-        best = t < groups ? receive_candidate(set + t * RECORD, step) : none;
-        best = best_of_group(best, candidates[1]);
-        for (uint e = t; e < 2 * WIDTH; e += ITEMS) {
-            const uint of_s = e / WIDTH, q = e % WIDTH;
-            __global const ulong *const from = of_s ? at_s : set + GROUP(best.origin) * RECORD;
-            if (q < count && (of_s || best.bits > 0)) received[of_s][q] = receive_element(from + HEAD + q * WORDS, step);
-        }
+        const Candidate other = t < groups ? receive_candidate(set + t * RECORD, step) : none;
+        const Candidate pivot_row = best_of_group(other, candidates[1]);
+        __global const ulong *const row = set + GROUP(pivot_row.origin) * RECORD + HEAD;
+        for (uint e = t; e <= count; e += ITEMS) received[e] = receive_element(row + e * WORDS, step);
         barrier(CLK_LOCAL_MEM_FENCE);
 
-        const int exchanges = best.bits > 0 && AS_REAL(best.bits) > fabs(received[1][0]);
-        const uint p = exchanges ? PLACE(best.origin) : s;
-        __local const real *const u = received[!exchanges];
-        const real pivot = u[0];
+        const uint p = PLACE(pivot_row.origin);
+        __local const real *const u = received + 1;
+        const real reciprocal = received[0], pivot = u[0];
+        place = place == p ? s : place == s ? p : place;
+        const int is_below = place > s;
+        real l = x[0];
+        if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * reciprocal : l / pivot;
+        // column s + 1 first, because the search for its pivot needs no other column
+        x[0] = is_below && step < WIDTH ? x[1] - l * u[1] : x[1];
+        if (step < n) {
+            best = candidate_of_row(x[0], place, group, step, pivoting);
+            best = send_best(best, next_set + group * RECORD, step + 1, candidates[0]);
+        }
+        if (t == 0) pivots[s] = p;
         if (i == 0) {
             ipiv[ipiv_at + s] = (int)(first + p);
             if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
         }
-        place = place == p ? s : place == s ? p : place;
-        const int is_below = place > s;
-        real l = x[0];
-        if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * (1 / pivot) : l / pivot;
         // the columns on the left of column s are the last ones
         #pragma unroll
-        for (uint q = 1; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
+        for (uint q = 2; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
         x[WIDTH - 1] = l;
+    }
+    if (i == 0) {
+        records[0] = launches + 1;
+        records[1] = words;
     }
 
     #pragma unroll
@@ -123,4 +172,5 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const uint j = (q + (uint)n) % WIDTH;
         if (i < m && j < n) AT(a, place, j) = x[q];
     }
+    if (left + right > 0) exchange_rows(n, left, right, a, a_at - left * a_ld, a_ld, pivots, to, from);
 }

@@ -1,20 +1,34 @@
 // LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch, by work-groups that wait for one another. Each work-item
 // holds one row in registers until the panel is factored. The kernel chooses pivots by the rules in the comment of `getrf_panel`.
 //
-// A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s:
-// each work-group sends its best candidate with its row, and the work-group with the row at place s sends this row. Each work-group
-// then receives all candidates, the best row and the row at place s. After step s, x[0] belongs to column s + 1: the columns rotate,
-// so that no index of a register varies.
+// A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s. Each
+// work-group sends the best candidate among its rows, first its magnitude and its place, then its row. Each work-group receives the
+// magnitudes of all candidates, and the row of the best one. The row at place s is always a candidate, and counts as larger than all others if
+// it must be the pivot, so that there is a best candidate in each step.
+//
+// A step updates column s + 1 first and sends the magnitude of the next candidate. It updates the other columns while the message travels.
+// After step s, x[0] belongs to column s + 1: the columns rotate, so that no index of a register varies.
 //
 // A message consists of words of 64 bits: a word holds 32 bits of data and the number of the step, s + 1. A work-item that receives a
 // word reads it until it holds the number of the step, so that messages need no order in memory. `records` holds two sets of a record
-// per work-group and one record for the row at place s. Steps use the sets in turn: a work-group that sends in step s + 2 has received
-// all messages of step s + 1, and their senders had received all messages of step s. The words are zero before the launch.
+// per work-group. Steps use the sets in turn: a work-group that sends in step s + 2 has received the magnitudes of step s + 1 from all
+// work-groups, which had received all that they receive in step s before they sent these magnitudes.
+//
+// Messages of an earlier launch are cleared before they could be taken for messages of this launch. `records` begins with two words: the
+// number of earlier launches, and the number of words that the last launch used for records. Two regions for records follow, which launches
+// use in turn. A launch clears the words that the last launch used in the other region. Thus a region is all zero when a launch begins to
+// use it: the last launch that used it was the one before the last, and the last launch has cleared its words. This holds for any numbers of
+// work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
+// the last step. All work-groups have read them by then, because the work-item has received messages that they sent after that.
+//
+// At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
+// columns on its right. Each work-group moves elements in its share of the columns. Work-groups without rows of the panel may take part.
 
-// Number of words of an element and of the head of a record, and number of words in a record
+// Number of words of an element, and of the head of a record, which holds the magnitude and the place of a candidate. The reciprocal of the
+// candidate and its row follow. Records begin at whole vectors of two words.
 #define WORDS (REAL_BYTES / 4)
 #define HEAD 4
-#define RECORD (HEAD + WIDTH * WORDS)
+#define RECORD (HEAD + (WIDTH + 2) * WORDS)
 
 #if WORDS == 2
 typedef ulong Bits;
@@ -35,4 +49,9 @@ typedef struct {
 #define PLACE(origin) ((origin) >> 8)
 #define GROUP(origin) ((origin) & 255)
 #define NOWHERE 0xffffffff
+// more than the bits of every magnitude
+#define LARGEST ((Bits)-1)
+
+// Number of places to which the exchanges may move rows: the first WIDTH places and the places of the pivots
+#define PLACES (2 * WIDTH)
 

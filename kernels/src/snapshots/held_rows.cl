@@ -5,6 +5,8 @@
 #define WIDTH 32
 #define REAL_BYTES 8
 #define USES_PTX 1
+#define REGION 69360
+#define MOVES 16
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
@@ -13,20 +15,34 @@
 // LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch, by work-groups that wait for one another. Each work-item
 // holds one row in registers until the panel is factored. The kernel chooses pivots by the rules in the comment of `getrf_panel`.
 //
-// A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s:
-// each work-group sends its best candidate with its row, and the work-group with the row at place s sends this row. Each work-group
-// then receives all candidates, the best row and the row at place s. After step s, x[0] belongs to column s + 1: the columns rotate,
-// so that no index of a register varies.
+// A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s. Each
+// work-group sends the best candidate among its rows, first its magnitude and its place, then its row. Each work-group receives the
+// magnitudes of all candidates, and the row of the best one. The row at place s is always a candidate, and counts as larger than all others if
+// it must be the pivot, so that there is a best candidate in each step.
+//
+// A step updates column s + 1 first and sends the magnitude of the next candidate. It updates the other columns while the message travels.
+// After step s, x[0] belongs to column s + 1: the columns rotate, so that no index of a register varies.
 //
 // A message consists of words of 64 bits: a word holds 32 bits of data and the number of the step, s + 1. A work-item that receives a
 // word reads it until it holds the number of the step, so that messages need no order in memory. `records` holds two sets of a record
-// per work-group and one record for the row at place s. Steps use the sets in turn: a work-group that sends in step s + 2 has received
-// all messages of step s + 1, and their senders had received all messages of step s. The words are zero before the launch.
+// per work-group. Steps use the sets in turn: a work-group that sends in step s + 2 has received the magnitudes of step s + 1 from all
+// work-groups, which had received all that they receive in step s before they sent these magnitudes.
+//
+// Messages of an earlier launch are cleared before they could be taken for messages of this launch. `records` begins with two words: the
+// number of earlier launches, and the number of words that the last launch used for records. Two regions for records follow, which launches
+// use in turn. A launch clears the words that the last launch used in the other region. Thus a region is all zero when a launch begins to
+// use it: the last launch that used it was the one before the last, and the last launch has cleared its words. This holds for any numbers of
+// work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
+// the last step. All work-groups have read them by then, because the work-item has received messages that they sent after that.
+//
+// At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
+// columns on its right. Each work-group moves elements in its share of the columns. Work-groups without rows of the panel may take part.
 
-// Number of words of an element and of the head of a record, and number of words in a record
+// Number of words of an element, and of the head of a record, which holds the magnitude and the place of a candidate. The reciprocal of the
+// candidate and its row follow. Records begin at whole vectors of two words.
 #define WORDS (REAL_BYTES / 4)
 #define HEAD 4
-#define RECORD (HEAD + WIDTH * WORDS)
+#define RECORD (HEAD + (WIDTH + 2) * WORDS)
 
 #if WORDS == 2
 typedef ulong Bits;
@@ -47,9 +63,35 @@ typedef struct {
 #define PLACE(origin) ((origin) >> 8)
 #define GROUP(origin) ((origin) & 255)
 #define NOWHERE 0xffffffff
+// more than the bits of every magnitude
+#define LARGEST ((Bits)-1)
 
-// the barrier of PTX orders accesses to all memories
-#define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE)
+// Number of places to which the exchanges may move rows: the first WIDTH places and the places of the pivots
+#define PLACES (2 * WIDTH)
+
+// work-items that wait do not keep others from sending
+#define BARRIER_AFTER_SENDING
+
+// Words of messages in global memory, which other work-groups write and read meanwhile (PTX ISA, section memory consistency model).
+static void put_word(__global ulong *to, ulong word) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(to), "l"(word));
+}
+
+static void put_words(__global ulong *to, ulong2 words) {
+    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" :: "l"(to), "l"(words.x), "l"(words.y));
+}
+
+static ulong get_word(__global const ulong *from) {
+    ulong word;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from));
+    return word;
+}
+
+static ulong2 get_words(__global const ulong *from) {
+    ulong x, y;
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "l"(from));
+    return (ulong2)(x, y);
+}
 
 // Returns the largest, or the smallest, x of the 32 work-items of a sub-group (PTX ISA, section redux).
 static uint max_of_sub_group(uint x) {
@@ -96,21 +138,21 @@ static int has_come(ulong word, uint step) {
 static void send_element(__global ulong *to, uint step, real x) {
     const Bits bits = AS_BITS(x);
 #if WORDS == 2
-    *(volatile __global ulong2 *)to = (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32)));
+    put_words(to, (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32))));
 #else
-    *(volatile __global ulong *)to = word(step, bits);
+    put_word(to, word(step, bits));
 #endif
 }
 
 static real receive_element(__global const ulong *from, uint step) {
 #if WORDS == 2
     ulong2 words;
-    do words = *(volatile __global const ulong2 *)from;
+    do words = get_words(from);
     while (!has_come(words.x, step) || !has_come(words.y, step));
     return AS_REAL((uint)words.x | words.y << 32);
 #else
     ulong word;
-    do word = *(volatile __global const ulong *)from;
+    do word = get_word(from);
     while (!has_come(word, step));
     return AS_REAL((uint)word);
 #endif
@@ -118,91 +160,140 @@ static real receive_element(__global const ulong *from, uint step) {
 
 static void send_candidate(__global ulong *record, uint step, Candidate c) {
     const ulong bits = c.bits;
-    *(volatile __global ulong2 *)record = (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32)));
-    *(volatile __global ulong *)(record + 2) = word(step, c.origin);
+    put_words(record, (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32))));
+    put_word(record + 2, word(step, c.origin));
 }
 
 static Candidate receive_candidate(__global const ulong *record, uint step) {
     ulong2 bits;
     ulong origin;
     do {
-        bits = *(volatile __global const ulong2 *)record;
-        origin = *(volatile __global const ulong *)(record + 2);
+        bits = get_words(record);
+        origin = get_word(record + 2);
     } while (!has_come(bits.x, step) || !has_come(bits.y, step) || !has_come(origin, step));
     const Candidate c = {(Bits)((uint)bits.x | bits.y << 32), (uint)origin};
     return c;
 }
 
+// Returns the candidate for the pivot of column s that the row at `place` is, in which column s holds x.
+static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pivoting) {
+    const Candidate none = {0, NOWHERE};
+    Candidate c = {AS_BITS(fabs(x)), ORIGIN(place, group)};
+    if (place == s && (!pivoting || isnan(x))) c.bits = LARGEST;
+    // neither a NaN nor zero takes the place of the row at place s
+    return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
+}
+
+// A work-item moves MOVES elements at once: number of the place and the column of element q
+#define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
+#define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
+#define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])
+// element of another column, where the columns of the panel are not counted
+#define OTHER(row, column) AT(a, row, (column) < left ? (column) : (column) + n)
+
+// Exchanges the rows of the other columns, of which `a` begins with the first. All elements are read before any element is written.
+static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ulong a_at, ulong a_ld, __local const uint *pivots,
+                          __local uint *to, __local uint *from) {
+    const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint e = t; e < PLACES; e += ITEMS) {
+        const uint place = e < WIDTH ? e : pivots[e - WIDTH];
+        // the exchanges in reverse order lead from a place to the row that ends there
+        uint row = place;
+        int is_new = e < WIDTH || place >= WIDTH;
+        for (uint s = WIDTH; s-- > 0;) {
+            row = row == s ? pivots[s] : row == pivots[s] ? s : row;
+            if (s + WIDTH < e) is_new &= pivots[s] != place;
+        }
+        to[e] = place;
+        from[e] = is_new ? row : place;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (ulong begin = group; begin < left + right; begin += (ulong)groups * MOVES * ITEMS / PLACES) {
+        real x[MOVES];
+        #pragma unroll
+        for (uint q = 0; q < MOVES; ++q)
+            if (IS_MOVE(q)) x[q] = OTHER(from[PLACE_OF_MOVE(q)], COLUMN_OF_MOVE(q));
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        #pragma unroll
+        for (uint q = 0; q < MOVES; ++q)
+            if (IS_MOVE(q)) OTHER(to[PLACE_OF_MOVE(q)], COLUMN_OF_MOVE(q)) = x[q];
+    }
+}
+
+// Sends the magnitude and the place of the best candidate of a work-group, and returns the candidate.
+static Candidate send_best(Candidate c, __global ulong *record, uint step, __local Candidate *candidates) {
+    c = best_of_group(c, candidates);
+    if (get_local_id(0) == 0) send_candidate(record, step, c);
+    return c;
+}
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, __global real *a, const ulong a_at,
-                     const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at,
-                     __global ulong *records) {
+void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, const ulong left, const ulong right,
+                     __global real *a, const ulong a_at, const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info,
+                     const ulong info_at, __global ulong *records) {
     __local Candidate candidates[2][CANDIDATES];
-    // rows to send, and received rows: the best candidate's and the one at place s
-    __local real sent[2][WIDTH], received[2][WIDTH];
-    __local uint holds_s;
+    // the reciprocal of the pivot and its row
+    __local real received[WIDTH + 1];
+    // the place of the pivot of each step, and where the exchanges move rows: from the place from[e] to the place to[e]
+    __local uint pivots[WIDTH], from[PLACES], to[PLACES];
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
     const Candidate none = {0, NOWHERE};
+    const ulong launches = records[0], used = records[1], words = 2 * groups * RECORD;
+    __global ulong *const region = records + 2 + launches % 2 * REGION, *const last = records + 2 + (launches + 1) % 2 * REGION;
+    for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
     real x[WIDTH];
     #pragma unroll
     for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
     uint place = i;
-    if (t == 0) holds_s = 0;
+    for (uint e = t; e < WIDTH; e += ITEMS) pivots[e] = e;
 
+    Candidate best = candidate_of_row(x[0], place, group, 0, pivoting);
+    best = send_best(best, region + group * RECORD, 1, candidates[0]);
     for (uint s = 0; s < n; ++s) {
         const uint step = s + 1, count = WIDTH - s;
-        __global ulong *const set = records + s % 2 * (groups + 1) * RECORD, *const own = set + group * RECORD;
-        __global ulong *const at_s = set + groups * RECORD;
-        // neither a NaN nor zero is a candidate
-        Candidate best = none;
-        if (pivoting && i < m && place >= s && fabs(x[0]) > 0) {
-            best.bits = AS_BITS(fabs(x[0]));
-            best.origin = ORIGIN(place, group);
-        }
-        best = best_of_group(best, candidates[0]);
-        if (t == 0) send_candidate(own, step, best);
-        const int has_best = best.bits > 0;
-        if (has_best && place == PLACE(best.origin))
+        __global ulong *const set = region + s % 2 * groups * RECORD, *const next_set = region + step % 2 * groups * RECORD;
+        if (place == PLACE(best.origin)) {
+            __global ulong *const row = set + group * RECORD + HEAD;
             #pragma unroll
-            for (uint q = 0; q < WIDTH; ++q) sent[0][q] = x[q];
-        if (place == s) {
-            holds_s = step;
-            #pragma unroll
-            for (uint q = 0; q < WIDTH; ++q) sent[1][q] = x[q];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint e = t; e < 2 * WIDTH; e += ITEMS) {
-            const uint of_s = e / WIDTH, q = e % WIDTH;
-            if (q < count && (of_s ? holds_s == step : has_best)) send_element((of_s ? at_s : own) + HEAD + q * WORDS, step, sent[of_s][q]);
+            for (uint q = 0; q < WIDTH; ++q)
+                if (q < count) send_element(row + (q + 1) * WORDS, step, x[q]);
+            send_element(row, step, 1 / x[0]);
         }
 
-        // a device may run the work-items of a work-group one after the other between two barriers
         BARRIER_AFTER_SENDING;
-        best = t < groups ? receive_candidate(set + t * RECORD, step) : none;
-        best = best_of_group(best, candidates[1]);
-        for (uint e = t; e < 2 * WIDTH; e += ITEMS) {
-            const uint of_s = e / WIDTH, q = e % WIDTH;
-            __global const ulong *const from = of_s ? at_s : set + GROUP(best.origin) * RECORD;
-            if (q < count && (of_s || best.bits > 0)) received[of_s][q] = receive_element(from + HEAD + q * WORDS, step);
-        }
+        const Candidate other = t < groups ? receive_candidate(set + t * RECORD, step) : none;
+        const Candidate pivot_row = best_of_group(other, candidates[1]);
+        __global const ulong *const row = set + GROUP(pivot_row.origin) * RECORD + HEAD;
+        for (uint e = t; e <= count; e += ITEMS) received[e] = receive_element(row + e * WORDS, step);
         barrier(CLK_LOCAL_MEM_FENCE);
 
-        const int exchanges = best.bits > 0 && AS_REAL(best.bits) > fabs(received[1][0]);
-        const uint p = exchanges ? PLACE(best.origin) : s;
-        __local const real *const u = received[!exchanges];
-        const real pivot = u[0];
+        const uint p = PLACE(pivot_row.origin);
+        __local const real *const u = received + 1;
+        const real reciprocal = received[0], pivot = u[0];
+        place = place == p ? s : place == s ? p : place;
+        const int is_below = place > s;
+        real l = x[0];
+        if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * reciprocal : l / pivot;
+        // column s + 1 first, because the search for its pivot needs no other column
+        x[0] = is_below && step < WIDTH ? x[1] - l * u[1] : x[1];
+        if (step < n) {
+            best = candidate_of_row(x[0], place, group, step, pivoting);
+            best = send_best(best, next_set + group * RECORD, step + 1, candidates[0]);
+        }
+        if (t == 0) pivots[s] = p;
         if (i == 0) {
             ipiv[ipiv_at + s] = (int)(first + p);
             if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
         }
-        place = place == p ? s : place == s ? p : place;
-        const int is_below = place > s;
-        real l = x[0];
-        if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * (1 / pivot) : l / pivot;
         // the columns on the left of column s are the last ones
         #pragma unroll
-        for (uint q = 1; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
+        for (uint q = 2; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
         x[WIDTH - 1] = l;
+    }
+    if (i == 0) {
+        records[0] = launches + 1;
+        records[1] = words;
     }
 
     #pragma unroll
@@ -210,4 +301,5 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const uint j = (q + (uint)n) % WIDTH;
         if (i < m && j < n) AT(a, place, j) = x[q];
     }
+    if (left + right > 0) exchange_rows(n, left, right, a, a_at - left * a_ld, a_ld, pivots, to, from);
 }

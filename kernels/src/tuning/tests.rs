@@ -160,7 +160,7 @@ fn entries_that_a_device_cannot_run_are_named() {
     assert_eq!(mine.add("mine.txt", "solve items=128\nsolve f64 items=128"), Vec::<String>::new());
     let little = device(DeviceKind::Gpu, 256, 24);
     let little = DeviceFacts { dtypes: gpu.dtypes, ..little };
-    let of = |dtype| check(Kernel::Group(Family::Solve, 128), dtype, &little, Dialect::OpenClC).is_ok();
+    let of = |dtype| check(Kernel::new("solve", &[("items", 128)]).unwrap(), dtype, &little, Dialect::OpenClC).is_ok();
     assert_eq!([DType::F32, DType::F64].map(of), [true, false], "the test needs limits that fit one type");
     assert_eq!(refusals(&mine, &little, Dialect::OpenClC).len(), 1);
 }
@@ -291,6 +291,24 @@ fn held_rows_have_as_many_work_groups_as_run_together() {
     assert!(!holds(&h100, 257, 256), "a queue of an application");
     let tuning = Tuning::lookup(Database::shipped(), &h100, Dialect::Wgsl);
     assert_eq!(tuning.groups(Family::HeldRows, DType::F64, 4096).next(), None);
+}
+
+/// The registers of a work-item hold a row, and the work-items of a work-group move whole columns. A work-group has 32 columns if an entry does
+/// not name the number.
+#[test]
+fn held_rows_have_as_many_columns_as_registers_hold() {
+    let gpu = device(DeviceKind::Gpu, 1024, 48);
+    let runs = |items, width| {
+        let kernel = Kernel::new("held_rows", &[("items", items), ("width", width)]).unwrap();
+        [DType::F32, DType::F64].map(|dtype| check(kernel, dtype, &gpu, Dialect::OpenClC).is_ok())
+    };
+    assert_eq!([8, 16, 48, 64, 128, 256].map(|width| runs(64, width)[0]), [false, true, false, true, true, false]);
+    assert_eq!([runs(64, 64), runs(64, 128), runs(48, 32), runs(4, 64)], [[true; 2], [true, false], [false; 2], [false; 2]]);
+    let mut database = Database::default();
+    assert_eq!(database.add("text", "held_rows items=64\nheld_rows items=64 width=16"), Vec::<String>::new());
+    let entries: Vec<String> = database.entries(&gpu, Dialect::OpenClC).map(|entry| entry.kernel.to_string()).collect();
+    assert_eq!(entries, ["held_rows items=64 width=32", "held_rows items=64 width=16"]);
+    assert!(Kernel::new("solve", &[("items", 64), ("width", 32)]).is_err());
 }
 
 /// Of two entries with the same kernel, the one that applies to the sizes is named.

@@ -182,7 +182,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         match self.shape.routine {
             Routine::Gemm => machine.gemm(Gemm::new(a.as_ref(), b.as_ref(), c).op_a(op).op_b(self.shape.op_b))?,
             Routine::Trsm => {
-                machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag).mode(self.shape.mode))?
+                machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag).mode(self.shape.mode))?;
             }
             Routine::Getrf => not_singular(machine.getrf_into(Getrf::new(a, ipiv))?.get())?,
             Routine::Getrs => machine.getrs(Getrs::new(a.as_ref(), ipiv, b))?,

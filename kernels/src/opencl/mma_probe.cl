@@ -2,15 +2,23 @@
 #define ITEMS 32
 
 // Multiplies 16 lines of P by 8 lines of Q, with 8 terms. The call shows whether a device has the instructions of gemm_mma: copies to local
-// memory, of V elements and of one element, and those of a matrix unit if the kernel uses it.
+// memory, of V elements and of one element, whole and in part, and those of a matrix unit if the kernel uses it.
 //     x[8·l + p] = P(l, p) for l < 16, x[128 + 8·l + p] = Q(l, p) for l < 8,    y[i + 16·j] <- sum of P(i, p)·Q(j, p) for p < 8
+// The last term of the last line of P and of Q counts as outside the matrix, so that zero takes its place.
 
 __kernel __attribute__((reqd_work_group_size(32, 1, 1)))
 void mma_probe(__global const real *restrict x, __global real *restrict y) {
     __local real lines[24 * 8] __attribute__((aligned(16)));
     const uint lane = get_local_id(0), g = lane / 4, t = lane % 4;
-    for (uint e = V * lane; e < 16 * 8; e += V * 32) copy(local_address(lines) + REAL_BYTES * e, x + e, V);
-    for (uint e = 16 * 8 + lane; e < 24 * 8; e += 32) copy(local_address(lines) + REAL_BYTES * e, x + e, 1);
+    const Address to = local_address(lines);
+    for (uint e = V * lane; e < 16 * 8; e += V * 32) copy(to + REAL_BYTES * e, x + e, V);
+    for (uint e = 16 * 8 + lane; e < 24 * 8; e += 32) copy(to + REAL_BYTES * e, x + e, 1);
+    END_OF_COPY;
+    WAIT_FOR_COPIES(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint p_end = 16 * 8 - 1, q_end = 24 * 8 - 1;
+    for (uint e = V * lane; e < 16 * 8; e += V * 32) copy_part(to + REAL_BYTES * e, x + e, V, min(p_end - e, (uint)V) * REAL_BYTES);
+    for (uint e = 16 * 8 + lane; e < 24 * 8; e += 32) copy_part(to + REAL_BYTES * e, x + e, 1, e < q_end ? REAL_BYTES : 0);
     END_OF_COPY;
     real sum[4] = {0, 0, 0, 0};
 #ifdef MULTIPLY

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cl3::context::{CL_CONTEXT_PLATFORM, create_context};
 use cl3::types::cl_device_id;
-use lapidary_core::{ProgramCache, Result};
+use lapidary_core::{Error, ProgramCache, Result};
 
 use crate::buffer::Context;
 use crate::conv::failed;
@@ -53,12 +53,16 @@ impl OpenClDevice {
 
     /// Opens the devices whose numbers are in `indices`. Devices of the same platform, model and driver version share a context.
     /// Memory that is pinned for one device of a context is pinned for all devices of this context. The driver may
-    /// [copy](OpenClDevice::is_peer_of) between the buffers of devices that share a context.
+    /// [copy](OpenClDevice::is_peer_of) between the buffers of devices that share a context. A repeated number is an error, because
+    /// kernels that wait for one another count on the queues of one `OpenClDevice` only.
     pub fn open_all(indices: &[usize], memory: Option<usize>, cache: &Arc<ProgramCache>) -> Vec<Result<Self>> {
         let listing = list();
         let wanted: Vec<&Found> = indices.iter().filter_map(|&index| listing.devices.get(index)).collect();
         let mut contexts: Vec<(Found, SharedContext)> = Vec::new();
-        let mut open = |&index: &usize| {
+        let mut open = |(at, &index): (usize, &usize)| {
+            if indices[..at].contains(&index) {
+                return Err(Error::invalid("open", format!("indices: device {index} is named twice")));
+            }
             let found = listing.device(index, "open")?;
             let known = contexts.iter().find(|(first, _)| may_share_context(first, &found));
             let context = match known {
@@ -78,7 +82,7 @@ impl OpenClDevice {
             };
             Self::in_context(found, memory, Arc::clone(cache), context)
         };
-        indices.iter().map(&mut open).collect()
+        indices.iter().enumerate().map(&mut open).collect()
     }
 }
 
@@ -87,6 +91,13 @@ mod tests {
     use lapidary_core::{DType, Device, HostRect};
 
     use super::*;
+
+    #[test]
+    fn a_device_is_opened_once() {
+        let opened = OpenClDevice::open_all(&[0, 0], None, &Arc::new(ProgramCache::new(None)));
+        let refused = opened[1].as_ref().err().map(ToString::to_string).unwrap_or_default();
+        assert!(refused.contains("device 0 is named twice"), "{refused}");
+    }
 
     #[test]
     fn devices_that_are_alike_share_their_context_and_pinned_memory() {

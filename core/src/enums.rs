@@ -130,8 +130,8 @@ impl Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum TrsmMode {
     /// The solve may invert each diagonal block and multiply by the inverse (Du Croz and Higham 1992). With inverted blocks, all
-    /// remaining operations are matrix products, but the error bound of the solution is weaker than with substitution. Devices for which
-    /// substitution is as fast, such as the CPU, substitute in this mode too.
+    /// remaining operations are matrix products, but the error bound of the solution is weaker than with substitution. The CPU
+    /// backend substitutes in this mode too.
     Inverted,
     /// The solve uses forward or back substitution. The residual of each element of the solution is small.
     #[default]

@@ -141,7 +141,8 @@ pub enum Instruction<O = Tile> {
     },
     /// The triangular solve `B ← α·op(A)⁻¹·B` (left) or `B ← α·B·op(A)⁻¹` (right).
     Trsm {
-        /// Whether the kernel may multiply by inverses of diagonal blocks. A device that inverts no blocks substitutes in both modes.
+        /// Whether the kernel may multiply by inverses of diagonal blocks. A device that inverts no blocks, such as that of the CPU
+        /// backend, substitutes in both modes.
         mode: TrsmMode,
         /// The side from which A multiplies the solution.
         side: Side,

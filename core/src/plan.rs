@@ -11,7 +11,7 @@ use std::fmt::{self, Write as _};
 use std::ops::{Index, Range};
 
 use crate::command::{Bar, Command, CommandId, Exec, Ld, Mark, Queue, St};
-use crate::enums::{Diag, Layout, Op, Side, Uplo};
+use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps, Tile};
 use crate::scalar::{DType, Element};
 use crate::value::Value;
@@ -203,7 +203,7 @@ impl Plan {
         self.register(RegisterInfo { rows: rows.len(), cols: cols.len(), dtype, window })
     }
 
-    /// Adds a register of scratch memory.
+    /// Adds a register of scratch memory. No routine of this crate uses scratch memory in its plans at present.
     pub fn scratch(&mut self, rows: usize, cols: usize) -> Tile {
         self.register(RegisterInfo { rows, cols, dtype: self.dtype, window: None })
     }
@@ -347,11 +347,12 @@ fn formula(instruction: &Instruction<String>) -> String {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
             format!("{c} ← {}{}·{}{}", factor(*alpha), op_name(*op_a, a), op_name(*op_b, b), old(*beta, c))
         }
-        Instruction::Trsm { side, uplo, op, diag, alpha, a, b, .. } => {
+        Instruction::Trsm { mode, side, uplo, op, diag, alpha, a, b } => {
             let inverse = format!("{}⁻¹", op_name(*op, &triangle(*uplo, *diag, a)));
+            let way = if *mode == TrsmMode::Inverted { " by inverted blocks" } else { "" };
             match side {
-                Side::Left => format!("{b} ← {}{inverse}·{b}", factor(*alpha)),
-                Side::Right => format!("{b} ← {}{b}·{inverse}", factor(*alpha)),
+                Side::Left => format!("{b} ← {}{inverse}·{b}{way}", factor(*alpha)),
+                Side::Right => format!("{b} ← {}{b}·{inverse}{way}", factor(*alpha)),
             }
         }
         Instruction::Getrf { a, ipiv, pivoting: true, .. } => format!("P·L·U = {a}, P → {ipiv}"),

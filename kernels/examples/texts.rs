@@ -2,7 +2,8 @@
 //! file and the number of work-items of a work-group in two dimensions. The second folder receives the texts of `gemm_mma` with the
 //! instruction `mma.m8n8k4`, for compute capability 8.0. `cargo xtask ptx` assembles the texts.
 //!
-//! The programs are those that typical calls launch, with each entry of the database first.
+//! The programs are those that typical calls launch. Each entry for products takes precedence in turn. Other calls use the first entry for
+//! their sizes.
 
 use std::collections::HashSet;
 use std::path::Path;

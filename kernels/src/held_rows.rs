@@ -28,7 +28,7 @@ const EXCHANGED_COLUMNS: usize = 32;
 /// How kernels that hold rows of a panel run on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldRows {
-    /// Whether work-items compare candidates by PTX instructions.
+    /// Whether work-items exchange messages and compare candidates by PTX instructions.
     pub uses_ptx: bool,
     /// Maximum number of work-groups, which wait for one another. All work-groups of all queues must run at the same time.
     pub groups: usize,
@@ -70,8 +70,13 @@ pub(crate) fn local_bytes(dtype: DType, items: usize, width: usize, uses_ptx: bo
     if !width.is_power_of_two() || width < MIN_WIDTH || width * dtype.size() > ROW_WORDS * size_of::<u32>() {
         return Err(format!("{width} columns are no power of two from {MIN_WIDTH} on whose elements fit {ROW_WORDS} registers"));
     }
-    if !items.is_power_of_two() || MOVES * items < 2 * width {
-        return Err(format!("{items} work-items do not move whole columns of elements in the rows of {width} exchanges"));
+    if !items.is_power_of_two() {
+        return Err(format!("{items} work-items are no power of two"));
+    }
+    if MOVES * items < 2 * width {
+        return Err(format!(
+            "{items} work-items move {MOVES} elements each, which are fewer than the 2·{width} rows of the exchanges"
+        ));
     }
     // local memory holds two sets of candidates, a reciprocal and a row, and for each column a pivot and two places with their rows
     Ok(2 * items * (dtype.size() + size_of::<u64>()) + (1 + width) * dtype.size() + 5 * width * size_of::<u32>())

@@ -49,7 +49,8 @@ const LONGEST_GAP: usize = 4;
 const MAX_RASTER: usize = 1000;
 /// The copies keep the order in which chunks are shuffled if a pass copies a multiple of this number of lines.
 const SHUFFLED_LINES: usize = 8;
-/// Number of terms in a pass of copies along the terms in single precision. A sub-group copies them of 4 lines, to 32 banks.
+/// Number of terms in a pass of copies along the terms in single precision. A sub-group copies 8 terms of 4 lines,
+/// one element to each of the 32 banks.
 const TERMS_OF_PASS: usize = 8;
 
 impl MmaParams {

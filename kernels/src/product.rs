@@ -18,7 +18,7 @@ pub enum Product {
     Panel(PanelParams, PanelBlocks),
     /// Kernel with one of several models of memory, for operands in any layout.
     Block(BlockParams),
-    /// Kernel whose copies to local memory run beside the computation, on matrix units in double precision.
+    /// Kernel `gemm_mma`, which copies slices to local memory while it multiplies. In double precision, matrix units multiply.
     Mma(MmaParams),
 }
 

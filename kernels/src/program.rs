@@ -181,7 +181,7 @@ pub enum Program {
         items: usize,
         /// Maximum number of columns of a panel, a power of two.
         width: usize,
-        /// Whether the text compares candidates by PTX instructions of sub-groups of 32 work-items.
+        /// Whether the text exchanges messages and compares candidates by PTX instructions, in sub-groups of 32 work-items.
         uses_ptx: bool,
     },
     /// Kernel `getrf_panel`, in which one work-group factors a narrow panel.

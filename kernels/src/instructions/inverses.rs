@@ -14,8 +14,9 @@ use crate::thresholds::Threshold;
 
 /// The inverses of the blocks on the diagonal of a triangle.
 pub(super) struct Inverses<'a, B> {
-    /// The inverse of the block that begins at row and column o begins at element (o, o). The leading dimension is the order of the
-    /// blocks, so that the view is as small as all blocks together. Elements outside the blocks are no part of it.
+    /// The inverse of the block that begins at row and column o begins at element (o, o). The leading dimension is the largest order of
+    /// blocks, so that the view is about as small as all blocks together. Kernels may access the blocks only: other elements of the n × n
+    /// view have the addresses of elements of blocks.
     v: View<'a, B>,
     /// Order of all blocks but the last one, which may be smaller.
     pub order: usize,
@@ -32,6 +33,7 @@ impl<B> Copy for Inverses<'_, B> {}
 impl<B> Inverses<'_, B> {
     /// Returns the inverses of the blocks in the rows and columns `range`, which begins with a block.
     pub fn part(self, range: &Range<usize>) -> Self {
+        debug_assert!(range.start.is_multiple_of(self.order));
         Inverses { v: self.v.sub(range.start, range.start, range.len(), range.len()), ..self }
     }
 }
@@ -45,22 +47,32 @@ impl<D: Target> Sequence<'_, D> {
     /// Returns scratch memory for the inverses of the blocks of a triangle of order `n`, and the order of the blocks, which is smaller if
     /// memory is short. Returns `None` if there is too little memory.
     pub(super) fn memory_for_inverses(&mut self, n: usize) -> Result<Option<(Arc<D::Buffer>, usize)>> {
-        let bytes = |order: usize| elements(n, order).saturating_mul(self.dtype.size());
+        let size = self.dtype.size();
+        let bytes = |order: usize| elements(n, order).saturating_mul(size);
         let mut order = self.threshold(Threshold::InvertedBlock).min(n.next_power_of_two()).max(TRIANGLE);
-        while bytes(order) > self.device.tuning().max_scratch_bytes {
-            if order == TRIANGLE {
-                return Ok(None);
+        while order >= TRIANGLE {
+            if let Some(memory) = self.scratch_if_free(Purpose::Inverses, bytes(order))? {
+                return Ok(Some((memory, order)));
             }
             order /= 2;
         }
-        match self.device.scratch(Purpose::Inverses, bytes(order)) {
+        Ok(None)
+    }
+
+    /// Returns scratch memory. Returns `None` if the memory would exceed the limit of the device, or if the device has no such memory left.
+    fn scratch_if_free(&mut self, purpose: Purpose, bytes: usize) -> Result<Option<Arc<D::Buffer>>> {
+        if bytes > self.device.tuning().max_scratch_bytes {
+            return Ok(None);
+        }
+        match self.device.scratch(purpose, bytes) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok(None),
-            memory => memory.map(|memory| Some((memory, order))),
+            memory => memory.map(Some),
         }
     }
 
     /// Inverts the blocks of `order` rows on the diagonal of A (Du Croz and Higham 1992). One launch inverts small blocks. Each further
-    /// step computes the block beside each pair of inverted blocks, so that their order doubles.
+    /// step computes the block beside each pair of inverted blocks, so that their order doubles. Without memory for the products of a
+    /// step, the blocks stay smaller.
     pub(super) unsafe fn invert<'a>(
         &mut self,
         uplo: Uplo,
@@ -71,22 +83,24 @@ impl<D: Target> Sequence<'_, D> {
         let n = a.rows;
         let all = View { buffer, at: 0, rows: elements(n, order), cols: 1, ld: elements(n, order) };
         let v = View { rows: n, cols: n, ld: order, ..all };
+        let mut s = TRIANGLE;
         // SAFETY: the caller upholds the contract of this module, and the buffer has room for the blocks.
         unsafe {
             // products with a block read its opposite triangle
             self.scale(self.value(0.0), all)?;
             self.invert_small_blocks(uplo, diag, a, v)?;
-            let mut s = TRIANGLE;
             while s < order {
                 let (pairs, rest) = (n / (2 * s), n % (2 * s));
-                self.join_pairs(uplo, a, v, (0, pairs), [s, s])?;
+                let bytes = (n / (2 * s)).max(1) * s * s * self.dtype.size();
+                let Some(memory) = self.scratch_if_free(Purpose::Product, bytes)? else { break };
+                self.join_pairs(uplo, a, v, &memory, (0, pairs), [s, s])?;
                 if rest > s {
-                    self.join_pairs(uplo, a, v, (n - rest, 1), [s, rest - s])?;
+                    self.join_pairs(uplo, a, v, &memory, (n - rest, 1), [s, rest - s])?;
                 }
                 s *= 2;
             }
         }
-        Ok(Inverses { v, order })
+        Ok(Inverses { v, order: s })
     }
 
     unsafe fn invert_small_blocks(&mut self, uplo: Uplo, diag: Diag, a: View<'_, D::Buffer>, v: View<'_, D::Buffer>) -> Result<()> {
@@ -99,12 +113,13 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Computes the block of V beside each of `count` pairs of inverted blocks of orders s and t. The first pair begins at row o, and the
-    /// pairs lie 2·s rows apart.
+    /// pairs lie 2·s rows apart. `memory` has room for a product of s × t elements for each pair.
     unsafe fn join_pairs(
         &mut self,
         uplo: Uplo,
         a: View<'_, D::Buffer>,
         v: View<'_, D::Buffer>,
+        memory: &D::Buffer,
         (o, count): (usize, usize),
         [s, t]: [usize; 2],
     ) -> Result<()> {
@@ -123,9 +138,7 @@ impl<D: Target> Sequence<'_, D> {
         };
         let (beside, result) = (blocks(a, row, col, shape, 2 * s), blocks(v, row, col, shape, 2 * s));
         let [rows, cols] = shape;
-        // the products take no more memory than the inverses
-        let memory = self.device.scratch(Purpose::Product, count * rows * cols * self.dtype.size())?;
-        let products = Batch { first: View { buffer: &*memory, at: 0, rows, cols, ld: rows }, step: rows * cols };
+        let products = Batch { first: View { buffer: memory, at: 0, rows, cols, ld: rows }, step: rows * cols };
         let [one, minus_one, zero] = [1.0, -1.0, 0.0].map(|number| self.value(number));
         // SAFETY: the caller upholds the contract of this module. The products are written to scratch memory that nothing else uses.
         unsafe {
@@ -143,15 +156,20 @@ impl<D: Target> Sequence<'_, D> {
     ) -> Result<()> {
         let nrhs = if side == Side::Left { b.cols } else { b.rows };
         let bytes = v.rows * self.dtype.size();
-        // as many right-hand sides at a time as scratch memory holds
-        let most = (self.device.tuning().max_scratch_bytes / bytes.max(1)).clamp(1, nrhs.max(1));
+        // as many right-hand sides at a time as scratch memory holds, but at least one
+        let mut most = (self.device.tuning().max_scratch_bytes / bytes.max(1)).clamp(1, nrhs.max(1));
+        let memory = loop {
+            match self.device.scratch(Purpose::Product, bytes * most) {
+                Err(error) if error.kind() == ErrorKind::OutOfMemory && most > 1 => most = most.div_ceil(2),
+                memory => break memory?,
+            }
+        };
         for r in (0..nrhs).step_by(most) {
             let count = most.min(nrhs - r);
             let part = match side {
                 Side::Left => b.sub(0, r, v.rows, count),
                 Side::Right => b.sub(r, 0, count, v.rows),
             };
-            let memory = self.device.scratch(Purpose::Product, bytes * count)?;
             let copy = View { buffer: &*memory, at: 0, ld: part.rows, ..part };
             let (left, right) = match side {
                 Side::Left => ((op, v), (Op::NoTrans, copy)),

@@ -24,8 +24,8 @@ struct Recorder {
     scratch: Vec<(Purpose, usize)>,
     /// Whether the device refuses kernels for products by vectors and for sums of parts.
     refuses: bool,
-    /// Whether the device has no memory for scratch memory.
-    is_full: bool,
+    /// Number of bytes that the device has for scratch memory of one purpose.
+    free_bytes: usize,
     /// Whether the result lies in the buffer of a factor, so that the kernel cannot read the factor as an image.
     is_aliased: bool,
 }
@@ -55,7 +55,7 @@ impl Target for Recorder {
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<()>> {
-        if self.is_full && bytes > 0 {
+        if bytes > self.free_bytes {
             return Err(Error::new(ErrorKind::OutOfMemory, "scratch", "the device is full"));
         }
         self.scratch.push((purpose, bytes));
@@ -84,8 +84,8 @@ fn record(tuning: Tuning, dtype: DType, instruction: &Instruction<View<'_, ()>>)
 
 fn record_on([refuses, is_full]: [bool; 2], tuning: Tuning, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
     let (launched, scratch) = (Vec::new(), Vec::new());
-    let facts = device(DeviceKind::Gpu);
-    let mut recorder = Recorder { facts, tuning, launched, scratch, refuses, is_full, is_aliased: false };
+    let (facts, free_bytes) = (device(DeviceKind::Gpu), if is_full { 0 } else { usize::MAX });
+    let mut recorder = Recorder { facts, tuning, launched, scratch, refuses, free_bytes, is_aliased: false };
     // SAFETY: the recorder runs no kernel.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
@@ -180,6 +180,31 @@ fn scratch_memory_fits_a_memory_limit() {
                 }
             }
         }
+    }
+}
+
+/// With less memory, blocks of smaller order are inverted and fewer right-hand sides are copied at a time. Without memory, the solve
+/// substitutes.
+#[test]
+fn inverses_fit_the_memory_that_is_left() {
+    let (mode, side, uplo, op, diag) = (TrsmMode::Inverted, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+    let alpha = Value::new(DType::F64, 1.0);
+    let instruction = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(256, 256), b: view(256, 1000) };
+    // the inverses of blocks of order b take 8·256·(b + 1) bytes
+    for (free_bytes, [inversions, doublings, copies, solves]) in [
+        (usize::MAX, [1, 6, 1, 0]),
+        (8 * 256 * 257 - 1, [1, 4, 4, 0]),
+        (8 * 256 * 33, [1, 0, 32, 0]),
+        (8 * 256 * 33 - 1, [0, 0, 0, 1]),
+    ] {
+        let (facts, tuning) = (device(DeviceKind::Gpu), shipped(DeviceKind::Gpu));
+        let (launched, scratch) = (Vec::new(), Vec::new());
+        let mut recorder = Recorder { facts, tuning, launched, scratch, refuses: false, free_bytes, is_aliased: false };
+        // SAFETY: the recorder runs no kernel.
+        unsafe { enqueue(&mut recorder, DType::F64, &instruction).unwrap() };
+        let count = |kernel: &str| recorder.launched.iter().filter(|(launched, _)| *launched == kernel).count();
+        let launched = ["trtri_block", "gemm_batched", "copy", "solve"].map(count);
+        assert_eq!(launched, [inversions, doublings, copies, solves], "{free_bytes} bytes");
     }
 }
 
@@ -305,7 +330,7 @@ fn products_by_images_give_way_if_an_operand_is_no_image() {
         let tuning = Tuning::lookup(&Database::default(), &facts, Dialect::OpenClC);
         let tuning = tuning.preferring(&format!("{images}\n{tile}"), &facts, Dialect::OpenClC).unwrap();
         let (launched, scratch) = (Vec::new(), Vec::new());
-        let mut recorder = Recorder { facts, tuning, launched, scratch, refuses: false, is_full: false, is_aliased };
+        let mut recorder = Recorder { facts, tuning, launched, scratch, refuses: false, free_bytes: usize::MAX, is_aliased };
         let a = view(n, n);
         let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::Trans, b: a, beta, c: a };
         // SAFETY: the recorder runs no kernel.

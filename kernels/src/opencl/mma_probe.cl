@@ -17,8 +17,10 @@ void mma_probe(__global const real *restrict x, __global real *restrict y) {
     WAIT_FOR_COPIES(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint p_end = 16 * 8 - 1, q_end = 24 * 8 - 1;
-    for (uint e = V * lane; e < 16 * 8; e += V * 32) copy_part(to + REAL_BYTES * e, x + e, V, min(p_end - e, (uint)V) * REAL_BYTES);
-    for (uint e = 16 * 8 + lane; e < 24 * 8; e += 32) copy_part(to + REAL_BYTES * e, x + e, 1, e < q_end ? REAL_BYTES : 0);
+    for (uint e = V * lane; e < 16 * 8; e += V * 32)
+        if (e + V > p_end) copy_part(to + REAL_BYTES * e, x + e, V, (p_end - e) * REAL_BYTES);
+    for (uint e = 16 * 8 + lane; e < 24 * 8; e += 32)
+        if (e >= q_end - 1) copy_part(to + REAL_BYTES * e, x + e, 1, e < q_end ? REAL_BYTES : 0);
     END_OF_COPY;
     real sum[4] = {0, 0, 0, 0};
 #ifdef MULTIPLY

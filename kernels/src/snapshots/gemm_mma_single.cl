@@ -40,7 +40,7 @@ static void copy(Address to, __global const real *from, int v) {
 
 // Starts to copy `bytes` bytes, and to fill the rest of `v` elements with zeros.
 // A single element is copied either whole or not at all. Two copies with opposite conditions take fewer instructions than one whose number
-// of bytes is a variable.
+// of bytes is a variable (bench/results/opencl/2026-11-26-f32-registers.txt).
 static void copy_part(Address to, __global const real *from, int v, int bytes) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));

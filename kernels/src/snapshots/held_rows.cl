@@ -25,15 +25,16 @@
 //
 // A message consists of words of 64 bits: a word holds 32 bits of data and the number of the step, s + 1. A work-item that receives a
 // word reads it until it holds the number of the step, so that messages need no order in memory. `records` holds two sets of a record
-// per work-group. Steps use the sets in turn: a work-group that sends in step s + 2 has received the magnitudes of step s + 1 from all
-// work-groups, which had received all that they receive in step s before they sent these magnitudes.
+// per work-group. Steps use the sets in turn. A work-group sends the magnitude of step s + 1 after it has received all messages of step s. A
+// work-group that sends in step s + 2 has received these magnitudes from all work-groups. Thus no work-group still reads the set.
 //
-// Messages of an earlier launch are cleared before they could be taken for messages of this launch. `records` begins with two words: the
+// Each launch clears the messages of the launch before it. `records` begins with two words: the
 // number of earlier launches, and the number of words that the last launch used for records. Two regions for records follow, which launches
 // use in turn. A launch clears the words that the last launch used in the other region. Thus a region is all zero when a launch begins to
 // use it: the last launch that used it was the one before the last, and the last launch has cleared its words. This holds for any numbers of
 // work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
-// the last step. All work-groups have read them by then, because the work-item has received messages that they sent after that.
+// the last step. Each work-group reads the two words before it sends its first message, and the work-item has received messages from all
+// work-groups.
 //
 // At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
 // columns on its right. Each work-group moves elements in its share of the columns. Work-groups without rows of the panel may take part.

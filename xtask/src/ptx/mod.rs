@@ -71,7 +71,7 @@ fn texts(ws: &Workspace) -> Result<Vec<Text>> {
     list.lines().map(|line| text(line).ok_or_else(|| format!("`{line}` is no text with its work-items"))).collect()
 }
 
-/// Runs a program and returns the words of its output. The error tells the developer which variable names the program.
+/// Runs a program and returns its output. The error tells the developer which variable names the program.
 fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}; CLANG, LIBCLC and PTXAS name the programs"))?;
@@ -110,7 +110,7 @@ fn assembled(tools: &Tools, texts: &[Text]) -> Result<Vec<(String, String, usize
 fn assemble(tools: &Tools, text: &Text) -> Result<Vec<Kernel>> {
     let (ptx, architecture) = (text.path.with_extension("ptx"), text.architecture());
     let mut clang = Command::new(&tools.clang);
-    // the keyword of the texts is that of NVIDIA's compiler
+    // NVIDIA's compiler accepts `asm`; clang needs `__asm__`
     clang.args(["-x", "cl", "-cl-std=CL1.2", "-Dasm=__asm__", "-O3", "-w", "-S", "--target=nvptx64-nvidia-nvcl", "-march=sm_80"]);
     clang.args(["-Xclang", "-target-feature", "-Xclang", "+ptx75", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", &tools.libclc]);
     output(clang.arg("-o").arg(&ptx).arg(&text.path))?;

@@ -39,7 +39,7 @@ impl Subject<'_> {
 }
 
 /// Names of the thresholds between kernels.
-const THRESHOLDS: [&str; 16] = [
+const THRESHOLDS: [&str; 17] = [
     "copy_operands",
     "copied_terms",
     "repack_b",
@@ -56,6 +56,7 @@ const THRESHOLDS: [&str; 16] = [
     "strip_rows",
     "strip_elements",
     "trsm_block",
+    "inverted_block",
 ];
 
 /// Parses a line.

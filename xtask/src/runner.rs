@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Result;
 
@@ -72,6 +73,25 @@ impl Invocation {
     }
 }
 
+/// Calls `work` for each item, in as many threads as the machine has processors, and returns the results in the order of the items.
+pub fn on_all_processors<I: Sync, R: Send>(items: &[I], work: impl Fn(&I) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let (next, workers) = (AtomicUsize::new(0), std::thread::available_parallelism().map_or(1, usize::from));
+    let worker = || {
+        let mut done = Vec::new();
+        while let Some((number, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?))) {
+            done.push((number, work(item)?));
+        }
+        Ok(done)
+    };
+    let mut all = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        let results = threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread has panicked".to_owned())?);
+        results.collect::<Result<Vec<Vec<(usize, R)>>>>().map(|lists| lists.into_iter().flatten().collect::<Vec<_>>())
+    })?;
+    all.sort_by_key(|(number, _)| *number);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
+}
+
 /// Name of the installed rustup toolchain of version `MAJOR.MINOR`. `None` if no toolchain of this version is installed.
 pub fn toolchain(version: &str) -> Option<String> {
     let output = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
@@ -79,4 +99,18 @@ pub fn toolchain(version: &str) -> Option<String> {
     let found =
         list.split_whitespace().find(|name| name.starts_with(&format!("{version}.")) || name.starts_with(&format!("{version}-")));
     found.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_all_processors;
+
+    #[test]
+    fn results_have_the_order_of_the_items_and_an_error_ends_the_work() {
+        let items: Vec<usize> = (0..100).collect();
+        let squares: Vec<usize> = items.iter().map(|item| item * item).collect();
+        assert_eq!(on_all_processors(&items, |item| Ok(item * item)), Ok(squares));
+        let failing = |item: &usize| if *item == 70 { Err("item 70".to_owned()) } else { Ok(()) };
+        assert_eq!(on_all_processors(&items, failing), Err("item 70".to_owned()));
+    }
 }

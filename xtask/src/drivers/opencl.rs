@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::Result;
 use crate::packages;
-use crate::runner::Invocation;
+use crate::runner::{Invocation, on_all_processors};
 use crate::test::TESTED;
 use crate::workspace::Workspace;
 
@@ -21,23 +21,35 @@ pub fn with_drivers_enabled(cargo: Invocation) -> Invocation {
     if packages::are_installed(PACKAGES) { cargo.env("LAPIDARY_REQUIRE_OPENCL", "1") } else { cargo }
 }
 
-/// Runs every kernel in oclgrind, an interpreter that logs data races and reads of memory that was never written.
+/// Runs the tests of all kernels in oclgrind, an interpreter that logs data races and reads of memory that was never written. Each test
+/// runs in a process of its own with a log of its own, because oclgrind empties its log when a process opens another device.
 pub fn watch(ws: &Workspace) -> Result<String> {
     if !Path::new(INTERPRETER).exists() {
         return Ok("oclgrind is not installed: not run".into());
     }
-    let log = ws.metadata.target_directory.join("oclgrind.log");
-    let _ = std::fs::remove_file(&log);
-    // The tests run one after the other, since oclgrind supports only one program at a time.
     // One test has matrices too large for an interpreter, and another one needs more local memory than the interpreter has.
     let skipped = ["--skip", "with_operands_copied_to_vectors", "--skip", "with_large_slices_of_matrix_units"];
-    let one_by_one = [&["--test", "opencl_kernels", "--", "--test-threads", "1"][..], &skipped].concat();
-    let cargo = ws.cargo(&[&["test"][..], TESTED, &one_by_one[..]].concat());
-    let cargo = cargo.env("OCL_ICD_VENDORS", INTERPRETER).env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_UNINITIALIZED", "1");
-    // The kernels are compiled without optimisation, since the memory checks of oclgrind do not support one of the instructions
-    // that the optimiser generates.
-    let cargo = cargo.env("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable").env("LAPIDARY_REQUIRE_OPENCL", "1");
-    cargo.env("OCLGRIND_LOG", &log).run()?;
-    let text = std::fs::read_to_string(&log).map_err(|error| format!("{log}: {error}"))?;
-    if text.trim().is_empty() { Ok("an empty log".into()) } else { Err(format!("oclgrind found:\n{text}")) }
+    let tests = |options: &[&str]| ws.cargo(&[&["test"][..], TESTED, &["--test", "opencl_kernels", "--"], options].concat());
+    let list = tests(&[&["--list", "--format", "terse"][..], &skipped].concat()).output()?;
+    let names: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    if names.is_empty() {
+        return Err(format!("the list of tests is empty:\n{list}"));
+    }
+    let logs = on_all_processors(&names, |name| {
+        let log = ws.target(&format!("oclgrind-{name}.log"));
+        let _ = std::fs::remove_file(&log);
+        let cargo = tests(&["--exact", name]).env("OCL_ICD_VENDORS", INTERPRETER).env("OCLGRIND_LOG", &log);
+        let cargo = cargo.env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_UNINITIALIZED", "1");
+        // The kernels are compiled without optimisation, since the memory checks of oclgrind do not support one of the instructions
+        // that the optimiser generates.
+        cargo.env("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable").env("LAPIDARY_REQUIRE_OPENCL", "1").run()?;
+        std::fs::read_to_string(&log).map_err(|error| format!("{}: {error}", log.display()))
+    })?;
+    let reported = |(name, log): (&&str, &String)| (!log.trim().is_empty()).then(|| format!("{name}:\n{log}"));
+    let reports: Vec<String> = names.iter().zip(&logs).filter_map(reported).collect();
+    if reports.is_empty() {
+        Ok(format!("{} empty logs", logs.len()))
+    } else {
+        Err(format!("oclgrind found:\n{}", reports.join("\n")))
+    }
 }

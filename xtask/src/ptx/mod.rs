@@ -9,13 +9,12 @@ mod limits;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use assembly::{Kernel, kernels, with_group_size, without_static_limit};
 use limits::{Multiprocessor, groups};
 
 use crate::Result;
-use crate::runner::Invocation;
+use crate::runner::{Invocation, on_all_processors};
 use crate::workspace::Workspace;
 
 /// Where Debian installs the builtin functions of OpenCL.
@@ -85,25 +84,12 @@ fn version(program: &str, word: &str) -> Result<String> {
     Ok(text.lines().find(|line| line.contains(word)).unwrap_or_default().trim().to_owned())
 }
 
-/// Compiles and assembles all texts, on all processors, and returns the kernels of each text in the order of the texts.
+/// Compiles and assembles the texts. Returns the resources of the kernels of all texts, each with the instruction set and the name of its
+/// text and the number of work-items of a work-group.
 fn assembled(tools: &Tools, texts: &[Text]) -> Result<Vec<(String, String, usize, Kernel)>> {
-    let (next, workers) = (AtomicUsize::new(0), std::thread::available_parallelism().map_or(1, usize::from));
-    let work = || -> Result<Vec<(usize, Vec<Kernel>)>> {
-        let mut done = Vec::new();
-        while let Some((number, text)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, texts.get(at)?))) {
-            done.push((number, assemble(tools, text)?));
-        }
-        Ok(done)
-    };
-    let mut all: Vec<(usize, Vec<Kernel>)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let results = threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread has panicked".to_owned())?);
-        results.collect::<Result<Vec<_>>>()
-    })?
-    .concat();
-    all.sort_by_key(|(number, _)| *number);
+    let of_texts = on_all_processors(texts, |text| assemble(tools, text))?;
     let row = |text: &Text, kernel| (text.architecture(), text.name(), text.local.iter().product(), kernel);
-    Ok(all.into_iter().flat_map(|(number, kernels)| kernels.into_iter().map(move |kernel| row(&texts[number], kernel))).collect())
+    Ok(texts.iter().zip(of_texts).flat_map(|(text, kernels)| kernels.into_iter().map(|kernel| row(text, kernel))).collect())
 }
 
 /// Compiles a text to PTX, assembles the PTX, and returns its kernels.

@@ -11,8 +11,8 @@ use lapidary_core::DType;
 use crate::program::Program;
 use crate::signature::{Takes, signature};
 
-/// Definitions of the names of WGSL that the texts use. Positions and leading dimensions (`size`) and signed distances (`stride`) have
-/// 64 bits, because a matrix may have more than 2^31 elements.
+/// Definitions of the names of WGSL that the texts use. The types `size`, for positions and leading dimensions, and `stride`, for signed
+/// distances, have 64 bits in OpenCL C, because a matrix may have more than 2^31 elements.
 const PRELUDE: &str = "\
 typedef uint u32;
 typedef ulong size;

@@ -14,7 +14,7 @@ use crate::tuning::Dialect;
 /// Kinds of devices with their names in the database.
 const KINDS: [(&str, DeviceKind); 3] = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu), ("other", DeviceKind::Other)];
 
-/// The character that some editors write before the first line of a file. It is no part of the text.
+/// The byte order mark, which some editors write before the first line of a file.
 pub const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// What a text of the database contains.
@@ -26,7 +26,7 @@ pub(super) struct Parsed {
     pub problems: Vec<String>,
 }
 
-/// Parses a text, whose name stands in the sentences. A byte order mark before the text is no part of its first line.
+/// Parses the text of a file with the name `name`. A byte order mark at the beginning of the text is ignored.
 pub(super) fn parse(name: &str, text: &str) -> Parsed {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let (mut parsed, mut scope) = (Parsed::default(), Some(Scope::Any));
@@ -68,7 +68,7 @@ fn scope(text: &str) -> Option<Scope> {
     }
 }
 
-/// Parses an entry for all devices, without a place where it comes from.
+/// Parses an entry that applies to all devices. The origin of the entry is empty.
 impl FromStr for Entry {
     type Err = String;
 
@@ -77,7 +77,7 @@ impl FromStr for Entry {
     }
 }
 
-/// Returns the part of a line before its comment.
+/// Returns a line without its comment.
 fn words(line: &str) -> &str {
     line.split('#').next().unwrap_or_default().trim()
 }
@@ -139,7 +139,7 @@ fn entry(text: &str, scope: &Scope, origin: String) -> Result<Entry, String> {
     Ok(Entry { scope: scope.clone(), dtype, dialect, least, max_groups, sizes, speed, kernel, origin })
 }
 
-/// Checks that no earlier word of an entry sets what `word` sets.
+/// Checks that no earlier word of an entry sets the same property as `word`.
 fn check_new(word: &str, earlier: &[&str]) -> Result<(), String> {
     let subject = |word: &str| match word {
         "f32" | "f64" => "type".to_owned(),
@@ -155,7 +155,7 @@ fn check_new(word: &str, earlier: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Checks that some products meet the conditions of an entry.
+/// Checks that no lower bound of an entry exceeds its upper bound.
 fn check_ranges(least: Least, max_groups: usize, sizes: &ProductSizes) -> Result<(), String> {
     let least_groups = if let LeastGroups::Number(groups) = least.groups { groups } else { 0 };
     for (name, least, most) in [("groups", least_groups, max_groups), ("terms", sizes.min_terms, sizes.max_terms)] {

@@ -12,13 +12,13 @@ use crate::program::TRIANGLE;
 use crate::scratch::Purpose;
 use crate::thresholds::Threshold;
 
-/// The inverses of the blocks on the diagonal of a triangle.
+/// The inverses of the blocks on the diagonal of a triangular matrix.
 pub(super) struct Inverses<'a, B> {
-    /// The inverse of the block that begins at row and column o begins at element (o, o). The leading dimension is the largest order of
-    /// blocks, so that the view is about as small as all blocks together. Kernels may access the blocks only: other elements of the n × n
-    /// view have the addresses of elements of blocks.
+    /// A view of n × n elements, of which only the blocks on the diagonal may be accessed. A block of the triangular matrix and its inverse
+    /// begin at the same row and column. The leading dimension is the number of rows of a block, so that the view takes about as much
+    /// memory as the blocks. An element of the view outside of the blocks has the same address as an element of a block.
     v: View<'a, B>,
-    /// Order of all blocks but the last one, which may be smaller.
+    /// Number of rows, and also of columns, of a block. The last block may be smaller.
     pub order: usize,
 }
 
@@ -38,14 +38,14 @@ impl<B> Inverses<'_, B> {
     }
 }
 
-/// Returns the number of elements of a view of the inverses of blocks of `order` rows in a triangle of `n` rows.
+/// Returns the number of elements of the memory for the inverses of blocks of `order` rows, if the triangular matrix has `n` rows.
 fn elements(n: usize, order: usize) -> usize {
     n.saturating_mul(order + 1)
 }
 
 impl<D: Target> Sequence<'_, D> {
-    /// Returns scratch memory for the inverses of the blocks of a triangle of order `n`, and the order of the blocks, which is smaller if
-    /// memory is short. Returns `None` if there is too little memory.
+    /// Allocates scratch memory for the inverses of the blocks of a triangular matrix of order `n`. Returns the memory and the order of the
+    /// blocks. If memory is short, the order is smaller. Returns `None` if the memory does not suffice for blocks of the smallest order.
     pub(super) fn memory_for_inverses(&mut self, n: usize) -> Result<Option<(Arc<D::Buffer>, usize)>> {
         let size = self.dtype.size();
         let bytes = |order: usize| elements(n, order).saturating_mul(size);
@@ -59,7 +59,7 @@ impl<D: Target> Sequence<'_, D> {
         Ok(None)
     }
 
-    /// Returns scratch memory. Returns `None` if the memory would exceed the limit of the device, or if the device has no such memory left.
+    /// Allocates scratch memory. Returns `None` if `bytes` exceeds the limit for scratch memory, or if the device is out of memory.
     fn scratch_if_free(&mut self, purpose: Purpose, bytes: usize) -> Result<Option<Arc<D::Buffer>>> {
         if bytes > self.device.tuning().max_scratch_bytes {
             return Ok(None);
@@ -70,9 +70,9 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Inverts the blocks of `order` rows on the diagonal of A (Du Croz and Higham 1992). One launch inverts small blocks. Each further
-    /// step computes the block beside each pair of inverted blocks, so that their order doubles. Without memory for the products of a
-    /// step, the blocks stay smaller.
+    /// Inverts the blocks of `order` rows on the diagonal of A (Du Croz and Higham 1992). The first launch inverts blocks of [`TRIANGLE`]
+    /// rows. Each step then joins two neighbouring inverses into the inverse of a block of twice the order. If the device is out of memory
+    /// for the products of a step, the steps end, and the blocks have a smaller order.
     pub(super) unsafe fn invert<'a>(
         &mut self,
         uplo: Uplo,
@@ -112,8 +112,9 @@ impl<D: Target> Sequence<'_, D> {
         unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }
     }
 
-    /// Computes the block of V beside each of `count` pairs of inverted blocks of orders s and t. The first pair begins at row o, and the
-    /// pairs lie 2·s rows apart. `memory` has room for a product of s × t elements for each pair.
+    /// Joins `count` pairs of neighbouring inverses of orders s and t: computes the block of V below or above the diagonal that completes
+    /// the inverse of order s + t. The first pair begins at row o, and a pair begins 2·s rows after the pair before it. `memory` has room
+    /// for s × t elements for each pair.
     unsafe fn join_pairs(
         &mut self,
         uplo: Uplo,

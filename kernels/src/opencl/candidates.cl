@@ -1,7 +1,8 @@
-// work-items that wait do not keep others from sending
+// no barrier is needed: a work-item that waits for a message does not stop other work-items of its work-group
 #define BARRIER_AFTER_SENDING
 
-// Words of messages in global memory, which other work-groups write and read meanwhile (PTX ISA, section memory consistency model).
+// The functions below write and read words of messages in global memory. Other work-groups access the same words at the same time, so that
+// the accesses have the scope of the device (PTX ISA, section memory consistency model).
 static void put_word(__global ulong *to, ulong word) {
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(to), "l"(word));
 }

@@ -1,7 +1,7 @@
 // a device may run the work-items of a work-group one after the other between two barriers
 #define BARRIER_AFTER_SENDING barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
-// words of messages in global memory, which other work-groups write and read meanwhile
+// The functions below write and read words of messages in global memory, which other work-groups access at the same time.
 #define put_word(to, word) (*(volatile __global ulong *)(to) = (word))
 #define put_words(to, words) (*(volatile __global ulong2 *)(to) = (words))
 #define get_word(from) (*(volatile __global const ulong *)(from))

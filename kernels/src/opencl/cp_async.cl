@@ -10,7 +10,7 @@ static Address local_address(__local real *x) {
     return address;
 }
 
-// Starts to copy `v` elements, either one or 16 bytes of them, from global memory to local memory.
+// Starts to copy `v` elements from global memory to local memory: one element, or elements of 16 bytes in all.
 static void copy(Address to, __global const real *from, int v) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(from));
@@ -18,9 +18,8 @@ static void copy(Address to, __global const real *from, int v) {
         asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" :: "r"(to), "l"(from), "n"(REAL_BYTES));
 }
 
-// Starts to copy `bytes` bytes, and to fill the rest of `v` elements with zeros.
-// A single element is copied either whole or not at all. Two copies with opposite conditions take fewer instructions than one whose number
-// of bytes is a variable (bench/results/opencl/2026-11-26-f32-registers.txt).
+// Starts to copy the first `bytes` bytes of `v` elements. The other bytes become zero. A single element is either copied as a whole or
+// becomes zero. Two copies with opposite conditions take fewer instructions than one copy whose number of bytes is a variable (bench/results/opencl/2026-11-26-f32-registers.txt).
 static void copy_part(Address to, __global const real *from, int v, int bytes) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));

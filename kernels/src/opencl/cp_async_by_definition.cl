@@ -7,7 +7,7 @@ static Address local_address(__local real *x) {
     return (Address)x;
 }
 
-// Copies `bytes` bytes, and fills the rest of `v` elements with zeros.
+// Copies the first `bytes` bytes of `v` elements. The other bytes become zero.
 static void copy_part(Address to, __global const real *from, int v, int bytes) {
     for (int e = 0; e < v; ++e) ((__local real *)to)[e] = e < bytes / REAL_BYTES ? from[e] : 0;
 }

@@ -1,11 +1,10 @@
 
-// C <- alpha·op(A)·op(B) + beta·C, with copies to local memory that run beside the computation. A work-group computes a tile of MWG x NWG
-// elements, and each sub-group of 32 work-items MW x NW elements of it. The factors pass through local memory in slices of KWG terms. Local
-// memory holds STAGES slices of both: one is used, the others are being copied.
+// C <- alpha·op(A)·op(B) + beta·C. A work-group computes a tile of MWG x NWG elements of C. Each sub-group of 32 work-items computes MW x NW
+// elements of the tile. The work-group copies both factors to local memory in slices of KWG terms. Local memory holds STAGES slices of each
+// factor: the work-group multiplies one slice while the copies of the other slices run.
 //
-// The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) names the factors P and Q, and states which elements a work-item holds and
-// where a slice holds them. A sub-group takes the terms of a slice in STEPS steps, and reads the fragments of a step while it multiplies
-// those of the step before.
+// The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) calls the factors P and Q, and states which elements each work-item holds
+// and where they lie in a slice. A sub-group multiplies a slice in STEPS steps. During a step, it reads the elements for the next step.
 // If beta = 0, the kernel does not read C.
 
 #define SUB_GROUPS_M (MWG / MW)
@@ -23,17 +22,17 @@
 #define START_Q(stage, is_last) start_by_lines(&copy_q, stage, Q_WG, is_last)
 #endif
 
-// The work-item's part of the copies of a factor. A pass copies one piece of each of several lines or terms: along the terms TERMS_V
-// elements, along the lines V elements.
+// The part of the copies of a factor that a work-item makes. In a pass, each work-item copies one piece: TERMS_V neighbouring terms of a line
+// if the terms are contiguous in memory, and V neighbouring lines in a term if the lines are contiguous.
 typedef struct {
-    // element that the first pass copies of the next slice, and the distance between passes
+    // first element of the piece that the first pass copies of the next slice, and the distance to the piece of the next pass
     __global const real *from;
     ulong by_pass;
     // place in the first slice of local memory, in bytes
     Address to;
 #if GUARDED
-    // What lies inside the matrix, if the terms are contiguous: number of passes, and of bytes of the last slice from the first piece on;
-    // if the lines are contiguous: number of bytes of a piece, and of passes of the last slice.
+    // If the terms are contiguous: the number of passes inside the matrix, and the number of bytes from the first piece to the end of the
+    // last slice. If the lines are contiguous: the number of bytes of a piece inside the matrix, and of passes inside the last slice.
     int passes, last_bytes, bytes, last_passes;
 #endif
 } Copy;
@@ -71,7 +70,7 @@ static Copy by_lines(__global const real *x, ulong ld, ulong first, ulong lines,
     return c;
 }
 
-// Starts to copy a piece of `v` elements. If the tiles may extend beyond the matrix, zeros take the place of all but `bytes` bytes.
+// Starts to copy a piece of `v` elements. If GUARDED, only the first `bytes` bytes of the piece are copied, and the rest becomes zero.
 static void start(__global const real *from, Address to, int v, int bytes) {
 #if GUARDED
     copy_part(to, from, v, bytes);
@@ -180,7 +179,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         #pragma unroll
         for (int u = 0; u < STEPS; ++u) {
             if (u == STEPS - 1) {
-                // the sub-group has read this slice, and goes on to the next one
+                // the sub-group has read all elements of this slice, and next reads elements of the next slice
                 stage = stage == STAGES - 1 ? 0 : stage + 1;
                 WAIT_FOR_COPIES(STAGES - 2);
                 barrier(CLK_LOCAL_MEM_FENCE);
@@ -190,7 +189,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
             read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
             read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
             if (u == 0) {
-                // the last slice of those that are being copied takes the place of the slice before this one
+                // the next copy writes to the stage that the previous slice has left free
                 if (left >= STAGES) {
                     const uint at = (stage == 0 ? STAGES - 1 : stage - 1) * (SLICE * REAL_BYTES);
                     START_Q(at, left == STAGES);

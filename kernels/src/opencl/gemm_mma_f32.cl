@@ -1,14 +1,16 @@
 
-// Single precision: the work-items multiply and add by fma, because matrix units would round the operands. P = op(A), Q = op(B).
-// Work-item `lane` of a sub-group has the place (x, y) = (lane / 2 % 8, lane / 16 · 2 + lane % 2) of 8 x 4 places, and holds
-//     rows 4x + e + 32h and columns 4y + e + 16h of the sub-group's elements, for e < 4 and all h.
-// Neighbours in the last bit of `lane` read the same lines of P, and neighbours in the bit before it the same lines of Q.
+// Single precision: the work-items multiply and add by fma, because matrix units would round the factors. The kernel calls the factors
+// P = op(A) and Q = op(B). A line is a row of op(A) or a column of op(B). The work-items of a sub-group form a grid of 8 x 4: work-item `lane`
+// has the position (x, y) = (lane / 2 % 8, lane / 16 · 2 + lane % 2). It computes the elements of C in
+//     the rows 4x + e + 32h and the columns 4y + e + 16h of the sub-group's part of the tile, for e < 4 and all h.
+// Two work-items whose numbers differ in the last bit only read the same lines of P. Two work-items whose numbers differ in the second last
+// bit only read the same lines of Q.
 //
-// Line l in term p is element p·P_LINE + l or p·Q_LINE + l of a slice, in all transpositions, so that a step reads contiguous lines. Lines
-// that are contiguous in global memory are copied 16 bytes at a time. If the terms are contiguous, a copy moves one element. A
-// sub-group then copies 8 terms of 4 lines. The distance of terms, an odd multiple of 4 elements, gives each of these elements a bank of
-// its own. Slices in the order of global memory would take fewer copies, but vectors along the terms of 8 lines occupy 32 registers
-// where vectors along the lines occupy 8.
+// In all transpositions, the element of line l in term p has the index p·P_LINE + l or p·Q_LINE + l in a slice, so that a step reads
+// neighbouring elements. If the lines are contiguous in global memory, a copy moves 16 bytes. If the terms are contiguous, a copy moves
+// one element, and a sub-group copies 8 terms of 4 lines at once. These 32 elements lie in different banks of local memory, because P_LINE
+// and Q_LINE are then odd multiples of 4. If slices had the order of global memory, copies could move 16 bytes here too. A work-item would
+// then read vectors along the terms, which take 32 registers for 8 lines. Vectors along the lines take 8 registers.
 
 #define SWAPPED 0
 // whether the terms of a factor are contiguous in memory
@@ -18,43 +20,45 @@
 #define Q_WG NWG
 // a step has one term
 #define STEPS KWG
-// number of fragments of 4 lines of each factor, and of elements of a fragment and of a product of two
+// number of fragments of 4 lines of P and of Q that a work-item holds
+// number of elements of a fragment of P, of a fragment of Q and of their product
 #define P_PARTS (MW / 32)
 #define Q_PARTS (NW / 16)
 #define P_PART 4
 #define Q_PART 4
 #define PRODUCT 16
-// distance of terms, in elements
+// distance between two terms in a slice, in elements
 #define P_LINE (P_WG + 4 * P_BY_TERMS)
 #define Q_LINE (Q_WG + 4 * Q_BY_TERMS)
 // elements of a slice of each factor
 #define P_SLICE (KWG * P_LINE)
 #define Q_SLICE (KWG * Q_LINE)
-// elements of a copy along the terms, and terms that a pass of such copies takes
+// if the terms are contiguous: number of elements of a piece, and number of terms that a pass copies
 #define TERMS_V 1
 #define TERMS_OF_PASS 8
 
-// Returns the place in a slice of a line in a term, if the terms are contiguous.
+// Returns the index in a slice of the element of line l in term p, if the terms are contiguous in global memory.
 static uint place_by_terms(uint l, uint p, uint line) {
     return p * line + l;
 }
 
-// Returns the distance in a slice of a pass by terms from the first one.
+// Returns the distance in a slice between the pieces of the first pass and of a later pass, if the terms are contiguous.
 static uint pass_by_terms(uint lines, uint terms, uint line) {
     return terms * line + lines;
 }
 
-// Returns the place in a slice of a line in a term, if the lines are contiguous.
+// Returns the index in a slice of the element of line l in term p, if the lines are contiguous in global memory.
 static uint place_by_lines(uint p, uint l, uint wg) {
     return p * wg + l;
 }
 
-// Returns the address to which a pass by lines copies, `terms` terms after the first pass.
+// Returns the address to which a later pass copies its piece, if the lines are contiguous. `first` is the address of the first pass, and the
+// later pass copies terms that follow `terms` terms later.
 static Address pass_by_lines(Address first, uint terms, uint wg) {
     return first + terms * wg * 4;
 }
 
-// Reads a fragment of 4 lines.
+// Reads 4 neighbouring elements.
 static void read_part(float part[4], __local const float *at) {
     const float4 lines = *(__local const float4 *)at;
     part[0] = lines.x;

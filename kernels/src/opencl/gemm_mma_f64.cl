@@ -1,18 +1,20 @@
 
-// Double precision: the matrix unit of a multiprocessor multiplies.
-// The factor whose lines are stored in the order that the instruction needs is called P, the other one Q:
-//     P = op(A), Q = op(B), lines of P are rows of C,    or, if both factors are transposed,
-//     P = op(B), Q = op(A), lines of P are columns of C.
-// One instruction multiplies 16 lines of P by 8 lines of Q, with 8 terms. Work-item 4g + t of a sub-group holds
+// Double precision: the matrix unit of a multiprocessor multiplies. The kernel calls the two factors P and Q. A line is a row of op(A) or a
+// column of op(B).
+//     P = op(A), Q = op(B), and lines of P are rows of C, unless both factors are transposed.
+//     P = op(B), Q = op(A), and lines of P are columns of C, if both factors are transposed.
+// One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// The instruction numbers lines and terms in another order. The order above gives each work-item neighbours in memory. If the terms of
-// both factors are contiguous, no order does that for P, and work-items hold terms t + 4s instead of terms 2t + s.
+// The instruction itself numbers lines and terms in another order, which does not change the sum. In the order above, the elements that a
+// work-item reads are neighbours in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be neighbours.
+// Work-items then hold the terms t + 4s instead of 2t + s.
 //
-// A chunk is a pair of elements that lie side by side. The places in a slice let a sub-group read from all banks of local memory:
-//     lines contiguous in memory:    chunk c of the lines in term p is at place c ^ (p & 6),
-//     terms contiguous in memory:    chunk c of the terms of line l is at place c ^ 4·(l % 2),    or, if the terms of both factors are
-//     contiguous, at place c of a longer row (P_LINE, Q_LINE).
+// A chunk is a pair of neighbouring elements. Chunks are permuted, so that the work-items of a sub-group read from different banks of local
+// memory:
+//     If the lines are contiguous in memory, chunk c of the lines in term p is at place c ^ (p & 6).
+//     If the terms are contiguous in memory, chunk c of the terms of line l is at place c ^ 4·(l % 2).
+//     If the terms of both factors are contiguous, chunks are not permuted. The distance of two lines is then P_LINE or Q_LINE.
 
 #define SWAPPED (TRANS_A && TRANS_B)
 // whether the terms of a factor are contiguous in memory
@@ -31,7 +33,8 @@
 #endif
 // number of steps of 8 terms in a slice
 #define STEPS (KWG / 8)
-// number of fragments of 16 lines of P and of 8 lines of Q, and of a work-item's elements of a fragment and of a product of two
+// number of fragments of a sub-group: of 16 lines of P, and of 8 lines of Q
+// number of elements that a work-item holds of a fragment of P, of a fragment of Q and of their product
 #define P_PARTS (P_SUB_GROUP / 16)
 #define Q_PARTS (Q_SUB_GROUP / 8)
 #define P_PART 4
@@ -48,11 +51,11 @@
 // elements of a slice of each factor
 #define P_SLICE (P_WG * P_LINE)
 #define Q_SLICE (Q_WG * Q_LINE)
-// elements of a copy along the terms, and terms that a pass of such copies takes
+// if the terms are contiguous: number of elements of a piece, and number of terms that a pass copies
 #define TERMS_V V
 #define TERMS_OF_PASS KWG
 
-// Returns the place in a slice of a line in a term, if the terms are contiguous.
+// Returns the index in a slice of the element of line l in term p, if the terms are contiguous in global memory.
 static uint place_by_terms(uint l, uint p, uint line) {
 #if P_BY_TERMS
     return l * line + p;
@@ -61,17 +64,18 @@ static uint place_by_terms(uint l, uint p, uint line) {
 #endif
 }
 
-// Returns the distance in a slice of a pass by terms from the first one.
+// Returns the distance in a slice between the pieces of the first pass and of a later pass, if the terms are contiguous.
 static uint pass_by_terms(uint lines, uint terms, uint line) {
     return lines * line;
 }
 
-// Returns the place in a slice of a line in a term, if the lines are contiguous.
+// Returns the index in a slice of the element of line l in term p, if the lines are contiguous in global memory.
 static uint place_by_lines(uint p, uint l, uint wg) {
     return p * wg + (l / 2 ^ (p & 6)) * 2 + l % 2;
 }
 
-// Returns the address to which a pass by lines copies, `terms` terms after the first pass.
+// Returns the address to which a later pass copies its piece, if the lines are contiguous. `first` is the address of the first pass, and the
+// later pass copies terms that follow `terms` terms later.
 static Address pass_by_lines(Address first, uint terms, uint wg) {
     return (first ^ (terms & 6) * 16) + terms * wg * 8;
 }

@@ -46,30 +46,32 @@ static Candidate receive_candidate(__global const ulong *record, uint step) {
     return c;
 }
 
-// Returns the candidate for the pivot of column s that the row at `place` is, in which column s holds x.
+// Returns the row at `place` as a candidate for the pivot of column s. The element of the row in column s is x.
 static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pivoting) {
     const Candidate none = {0, NOWHERE};
     Candidate c = {AS_BITS(fabs(x)), ORIGIN(place, group)};
     if (place == s && (!pivoting || isnan(x))) c.bits = LARGEST;
-    // neither a NaN nor zero takes the place of the row at place s
+    // a row with a NaN or a zero in column s is no candidate, unless it is the row at place s
     return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
 }
 
-// A work-item moves MOVES elements at once: number of the place and the column of element q
+// A work-item moves MOVES elements at once. PLACE_OF_MOVE(q) is the index in `to` and `from` of the places between which element q moves,
+// and COLUMN_OF_MOVE(q) is the column of element q.
 #define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
 #define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
 #define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])
-// element of another column, where the columns of the panel are not counted
+// the element of a row in a column outside of the panel; `column` counts these columns only
 #define OTHER(row, column) AT(a, row, (column) < left ? (column) : (column) + n)
 
-// Exchanges the rows of the other columns, of which `a` begins with the first. All elements are read before any element is written.
+// Exchanges the rows of the columns outside of the panel. Element (0, 0) of `a` is the first element of the leftmost of these columns. All
+// elements of a column are read before an element of the column is written.
 static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ulong a_at, ulong a_ld, __local const uint *pivots,
                           __local uint *to, __local uint *from) {
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint e = t; e < PLACES; e += ITEMS) {
         const uint place = e < WIDTH ? e : pivots[e - WIDTH];
-        // the exchanges in reverse order lead from a place to the row that ends there
+        // the row that ends at this place is found by the exchanges in reverse order
         uint row = place;
         int is_new = e < WIDTH || place >= WIDTH;
         for (uint s = WIDTH; s-- > 0;) {
@@ -92,7 +94,7 @@ static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ul
     }
 }
 
-// Sends the magnitude and the place of the best candidate of a work-group, and returns the candidate.
+// Finds the best candidate of a work-group, sends its magnitude and its place, and returns the candidate.
 static Candidate send_best(Candidate c, __global ulong *record, uint step, __local Candidate *candidates) {
     c = best_of_group(c, candidates);
     if (get_local_id(0) == 0) send_candidate(record, step, c);
@@ -104,9 +106,9 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
                      __global real *a, const ulong a_at, const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info,
                      const ulong info_at, __global ulong *records) {
     __local Candidate candidates[2][CANDIDATES];
-    // the reciprocal of the pivot and its row
+    // the reciprocal of the pivot, followed by the row of the pivot
     __local real received[WIDTH + 1];
-    // the place of the pivot of each step, and where the exchanges move rows: from the place from[e] to the place to[e]
+    // pivots[s] is the place of the pivot of step s; together, all exchanges move the row at the place from[e] to the place to[e]
     __local uint pivots[WIDTH], from[PLACES], to[PLACES];
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
     const Candidate none = {0, NOWHERE};
@@ -146,7 +148,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const int is_below = place > s;
         real l = x[0];
         if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * reciprocal : l / pivot;
-        // column s + 1 first, because the search for its pivot needs no other column
+        // column s + 1 is updated first, because the next search for a pivot reads only this column
         x[0] = is_below && step < WIDTH ? x[1] - l * u[1] : x[1];
         if (step < n) {
             best = candidate_of_row(x[0], place, group, step, pivoting);
@@ -157,7 +159,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
             ipiv[ipiv_at + s] = (int)(first + p);
             if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
         }
-        // the columns on the left of column s are the last ones
+        // columns whose steps are complete lie in the last registers
         #pragma unroll
         for (uint q = 2; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
         x[WIDTH - 1] = l;

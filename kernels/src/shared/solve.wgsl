@@ -8,16 +8,16 @@
 // invocations with later unknowns eliminate the solved unknowns from their own equations. During a step, all invocations load the
 // coefficients of the next step.
 //
-// A product with the reciprocal of a pivot takes a fraction of the time of a division, on which all later unknowns wait. An
-// invocation divides by its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
+// An invocation multiplies by the reciprocals of its pivots, because a product takes less time than a division. An invocation divides by
+// its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
 {%- set ORDER = ITEMS // LANES * MR %}
 {%- set SLICE = ORDER * MR // V %}
 {%- set EACH = SLICE // ITEMS %}
 {%- set PARTS = MR // V %}
 {%- set WIDTH = LANES * NR %}
-// the coefficients of this step and of the next one
+// The first half holds the coefficients of the columns that an even step eliminates, and the second half those of an odd step.
 var<workgroup> coefficients: array<vec, {{ 2 * SLICE }}>;
-// the unknowns that are solved in a step, one right-hand side after the other
+// The array holds the unknowns that a step computes: first all of one right-hand side, then all of the next one.
 var<workgroup> solved: array<vec, {{ WIDTH * PARTS }}>;
 
 {#- Coefficient k of equation i. Indices beyond the last unknown are replaced by the last index, so that invocations without unknowns load
@@ -40,7 +40,7 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     let place_{{ e }}: u32 = k_{{ e }} * {{ ORDER // V }}u + i_{{ e }} / V % {{ PARTS }}u * {{ ORDER // MR }}u + i_{{ e }} / MR;
     coefficients[place_{{ e }}] = {{ coefficients_of("i_" ~ e, "k_" ~ e) }};
     {%- endfor %}
-    // the factors are the reciprocals of the pivots if the invocation multiplies by them, and the pivots otherwise
+    // a factor is the reciprocal of a pivot if the invocation multiplies, and the pivot itself if the invocation divides
     {%- for i in range(MR) %}
     let pivot_{{ i }}: real = {{ coefficient("own + " ~ i ~ "u", "own + " ~ i ~ "u") }};
     var factor_{{ i }}: real = real(1) / pivot_{{ i }};

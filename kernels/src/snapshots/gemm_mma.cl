@@ -31,7 +31,7 @@ static Address local_address(__local real *x) {
     return address;
 }
 
-// Starts to copy `v` elements, either one or 16 bytes of them, from global memory to local memory.
+// Starts to copy `v` elements from global memory to local memory: one element, or elements of 16 bytes in all.
 static void copy(Address to, __global const real *from, int v) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(from));
@@ -39,9 +39,8 @@ static void copy(Address to, __global const real *from, int v) {
         asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" :: "r"(to), "l"(from), "n"(REAL_BYTES));
 }
 
-// Starts to copy `bytes` bytes, and to fill the rest of `v` elements with zeros.
-// A single element is copied either whole or not at all. Two copies with opposite conditions take fewer instructions than one whose number
-// of bytes is a variable (bench/results/opencl/2026-11-26-f32-registers.txt).
+// Starts to copy the first `bytes` bytes of `v` elements. The other bytes become zero. A single element is either copied as a whole or
+// becomes zero. Two copies with opposite conditions take fewer instructions than one copy whose number of bytes is a variable (bench/results/opencl/2026-11-26-f32-registers.txt).
 static void copy_part(Address to, __global const real *from, int v, int bytes) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));
@@ -75,20 +74,22 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #endif
 }
 
-// Double precision: the matrix unit of a multiprocessor multiplies.
-// The factor whose lines are stored in the order that the instruction needs is called P, the other one Q:
-//     P = op(A), Q = op(B), lines of P are rows of C,    or, if both factors are transposed,
-//     P = op(B), Q = op(A), lines of P are columns of C.
-// One instruction multiplies 16 lines of P by 8 lines of Q, with 8 terms. Work-item 4g + t of a sub-group holds
+// Double precision: the matrix unit of a multiprocessor multiplies. The kernel calls the two factors P and Q. A line is a row of op(A) or a
+// column of op(B).
+//     P = op(A), Q = op(B), and lines of P are rows of C, unless both factors are transposed.
+//     P = op(B), Q = op(A), and lines of P are columns of C, if both factors are transposed.
+// One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// The instruction numbers lines and terms in another order. The order above gives each work-item neighbours in memory. If the terms of
-// both factors are contiguous, no order does that for P, and work-items hold terms t + 4s instead of terms 2t + s.
+// The instruction itself numbers lines and terms in another order, which does not change the sum. In the order above, the elements that a
+// work-item reads are neighbours in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be neighbours.
+// Work-items then hold the terms t + 4s instead of 2t + s.
 //
-// A chunk is a pair of elements that lie side by side. The places in a slice let a sub-group read from all banks of local memory:
-//     lines contiguous in memory:    chunk c of the lines in term p is at place c ^ (p & 6),
-//     terms contiguous in memory:    chunk c of the terms of line l is at place c ^ 4·(l % 2),    or, if the terms of both factors are
-//     contiguous, at place c of a longer row (P_LINE, Q_LINE).
+// A chunk is a pair of neighbouring elements. Chunks are permuted, so that the work-items of a sub-group read from different banks of local
+// memory:
+//     If the lines are contiguous in memory, chunk c of the lines in term p is at place c ^ (p & 6).
+//     If the terms are contiguous in memory, chunk c of the terms of line l is at place c ^ 4·(l % 2).
+//     If the terms of both factors are contiguous, chunks are not permuted. The distance of two lines is then P_LINE or Q_LINE.
 
 #define SWAPPED (TRANS_A && TRANS_B)
 // whether the terms of a factor are contiguous in memory
@@ -107,7 +108,8 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #endif
 // number of steps of 8 terms in a slice
 #define STEPS (KWG / 8)
-// number of fragments of 16 lines of P and of 8 lines of Q, and of a work-item's elements of a fragment and of a product of two
+// number of fragments of a sub-group: of 16 lines of P, and of 8 lines of Q
+// number of elements that a work-item holds of a fragment of P, of a fragment of Q and of their product
 #define P_PARTS (P_SUB_GROUP / 16)
 #define Q_PARTS (Q_SUB_GROUP / 8)
 #define P_PART 4
@@ -124,11 +126,11 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 // elements of a slice of each factor
 #define P_SLICE (P_WG * P_LINE)
 #define Q_SLICE (Q_WG * Q_LINE)
-// elements of a copy along the terms, and terms that a pass of such copies takes
+// if the terms are contiguous: number of elements of a piece, and number of terms that a pass copies
 #define TERMS_V V
 #define TERMS_OF_PASS KWG
 
-// Returns the place in a slice of a line in a term, if the terms are contiguous.
+// Returns the index in a slice of the element of line l in term p, if the terms are contiguous in global memory.
 static uint place_by_terms(uint l, uint p, uint line) {
 #if P_BY_TERMS
     return l * line + p;
@@ -137,17 +139,18 @@ static uint place_by_terms(uint l, uint p, uint line) {
 #endif
 }
 
-// Returns the distance in a slice of a pass by terms from the first one.
+// Returns the distance in a slice between the pieces of the first pass and of a later pass, if the terms are contiguous.
 static uint pass_by_terms(uint lines, uint terms, uint line) {
     return lines * line;
 }
 
-// Returns the place in a slice of a line in a term, if the lines are contiguous.
+// Returns the index in a slice of the element of line l in term p, if the lines are contiguous in global memory.
 static uint place_by_lines(uint p, uint l, uint wg) {
     return p * wg + (l / 2 ^ (p & 6)) * 2 + l % 2;
 }
 
-// Returns the address to which a pass by lines copies, `terms` terms after the first pass.
+// Returns the address to which a later pass copies its piece, if the lines are contiguous. `first` is the address of the first pass, and the
+// later pass copies terms that follow `terms` terms later.
 static Address pass_by_lines(Address first, uint terms, uint wg) {
     return (first ^ (terms & 6) * 16) + terms * wg * 8;
 }
@@ -222,13 +225,12 @@ static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong 
             }
 }
 
-// C <- alpha·op(A)·op(B) + beta·C, with copies to local memory that run beside the computation. A work-group computes a tile of MWG x NWG
-// elements, and each sub-group of 32 work-items MW x NW elements of it. The factors pass through local memory in slices of KWG terms. Local
-// memory holds STAGES slices of both: one is used, the others are being copied.
+// C <- alpha·op(A)·op(B) + beta·C. A work-group computes a tile of MWG x NWG elements of C. Each sub-group of 32 work-items computes MW x NW
+// elements of the tile. The work-group copies both factors to local memory in slices of KWG terms. Local memory holds STAGES slices of each
+// factor: the work-group multiplies one slice while the copies of the other slices run.
 //
-// The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) names the factors P and Q, and states which elements a work-item holds and
-// where a slice holds them. A sub-group takes the terms of a slice in STEPS steps, and reads the fragments of a step while it multiplies
-// those of the step before.
+// The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) calls the factors P and Q, and states which elements each work-item holds
+// and where they lie in a slice. A sub-group multiplies a slice in STEPS steps. During a step, it reads the elements for the next step.
 // If beta = 0, the kernel does not read C.
 
 #define SUB_GROUPS_M (MWG / MW)
@@ -246,17 +248,17 @@ static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong 
 #define START_Q(stage, is_last) start_by_lines(&copy_q, stage, Q_WG, is_last)
 #endif
 
-// The work-item's part of the copies of a factor. A pass copies one piece of each of several lines or terms: along the terms TERMS_V
-// elements, along the lines V elements.
+// The part of the copies of a factor that a work-item makes. In a pass, each work-item copies one piece: TERMS_V neighbouring terms of a line
+// if the terms are contiguous in memory, and V neighbouring lines in a term if the lines are contiguous.
 typedef struct {
-    // element that the first pass copies of the next slice, and the distance between passes
+    // first element of the piece that the first pass copies of the next slice, and the distance to the piece of the next pass
     __global const real *from;
     ulong by_pass;
     // place in the first slice of local memory, in bytes
     Address to;
 #if GUARDED
-    // What lies inside the matrix, if the terms are contiguous: number of passes, and of bytes of the last slice from the first piece on;
-    // if the lines are contiguous: number of bytes of a piece, and of passes of the last slice.
+    // If the terms are contiguous: the number of passes inside the matrix, and the number of bytes from the first piece to the end of the
+    // last slice. If the lines are contiguous: the number of bytes of a piece inside the matrix, and of passes inside the last slice.
     int passes, last_bytes, bytes, last_passes;
 #endif
 } Copy;
@@ -294,7 +296,7 @@ static Copy by_lines(__global const real *x, ulong ld, ulong first, ulong lines,
     return c;
 }
 
-// Starts to copy a piece of `v` elements. If the tiles may extend beyond the matrix, zeros take the place of all but `bytes` bytes.
+// Starts to copy a piece of `v` elements. If GUARDED, only the first `bytes` bytes of the piece are copied, and the rest becomes zero.
 static void start(__global const real *from, Address to, int v, int bytes) {
 #if GUARDED
     copy_part(to, from, v, bytes);
@@ -403,7 +405,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         #pragma unroll
         for (int u = 0; u < STEPS; ++u) {
             if (u == STEPS - 1) {
-                // the sub-group has read this slice, and goes on to the next one
+                // the sub-group has read all elements of this slice, and next reads elements of the next slice
                 stage = stage == STAGES - 1 ? 0 : stage + 1;
                 WAIT_FOR_COPIES(STAGES - 2);
                 barrier(CLK_LOCAL_MEM_FENCE);
@@ -413,7 +415,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
             read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
             read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
             if (u == 0) {
-                // the last slice of those that are being copied takes the place of the slice before this one
+                // the next copy writes to the stage that the previous slice has left free
                 if (left >= STAGES) {
                     const uint at = (stage == 0 ? STAGES - 1 : stage - 1) * (SLICE * REAL_BYTES);
                     START_Q(at, left == STAGES);

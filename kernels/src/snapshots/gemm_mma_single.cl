@@ -30,7 +30,7 @@ static Address local_address(__local real *x) {
     return address;
 }
 
-// Starts to copy `v` elements, either one or 16 bytes of them, from global memory to local memory.
+// Starts to copy `v` elements from global memory to local memory: one element, or elements of 16 bytes in all.
 static void copy(Address to, __global const real *from, int v) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" :: "r"(to), "l"(from));
@@ -38,9 +38,8 @@ static void copy(Address to, __global const real *from, int v) {
         asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" :: "r"(to), "l"(from), "n"(REAL_BYTES));
 }
 
-// Starts to copy `bytes` bytes, and to fill the rest of `v` elements with zeros.
-// A single element is copied either whole or not at all. Two copies with opposite conditions take fewer instructions than one whose number
-// of bytes is a variable (bench/results/opencl/2026-11-26-f32-registers.txt).
+// Starts to copy the first `bytes` bytes of `v` elements. The other bytes become zero. A single element is either copied as a whole or
+// becomes zero. Two copies with opposite conditions take fewer instructions than one copy whose number of bytes is a variable (bench/results/opencl/2026-11-26-f32-registers.txt).
 static void copy_part(Address to, __global const real *from, int v, int bytes) {
     if (v * REAL_BYTES == 16)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));
@@ -55,16 +54,18 @@ static void copy_part(Address to, __global const real *from, int v, int bytes) {
 // Waits until at most `groups` groups of copies are not complete.
 #define WAIT_FOR_COPIES(groups) asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory")
 
-// Single precision: the work-items multiply and add by fma, because matrix units would round the operands. P = op(A), Q = op(B).
-// Work-item `lane` of a sub-group has the place (x, y) = (lane / 2 % 8, lane / 16 · 2 + lane % 2) of 8 x 4 places, and holds
-//     rows 4x + e + 32h and columns 4y + e + 16h of the sub-group's elements, for e < 4 and all h.
-// Neighbours in the last bit of `lane` read the same lines of P, and neighbours in the bit before it the same lines of Q.
+// Single precision: the work-items multiply and add by fma, because matrix units would round the factors. The kernel calls the factors
+// P = op(A) and Q = op(B). A line is a row of op(A) or a column of op(B). The work-items of a sub-group form a grid of 8 x 4: work-item `lane`
+// has the position (x, y) = (lane / 2 % 8, lane / 16 · 2 + lane % 2). It computes the elements of C in
+//     the rows 4x + e + 32h and the columns 4y + e + 16h of the sub-group's part of the tile, for e < 4 and all h.
+// Two work-items whose numbers differ in the last bit only read the same lines of P. Two work-items whose numbers differ in the second last
+// bit only read the same lines of Q.
 //
-// Line l in term p is element p·P_LINE + l or p·Q_LINE + l of a slice, in all transpositions, so that a step reads contiguous lines. Lines
-// that are contiguous in global memory are copied 16 bytes at a time. If the terms are contiguous, a copy moves one element. A
-// sub-group then copies 8 terms of 4 lines. The distance of terms, an odd multiple of 4 elements, gives each of these elements a bank of
-// its own. Slices in the order of global memory would take fewer copies, but vectors along the terms of 8 lines occupy 32 registers
-// where vectors along the lines occupy 8.
+// In all transpositions, the element of line l in term p has the index p·P_LINE + l or p·Q_LINE + l in a slice, so that a step reads
+// neighbouring elements. If the lines are contiguous in global memory, a copy moves 16 bytes. If the terms are contiguous, a copy moves
+// one element, and a sub-group copies 8 terms of 4 lines at once. These 32 elements lie in different banks of local memory, because P_LINE
+// and Q_LINE are then odd multiples of 4. If slices had the order of global memory, copies could move 16 bytes here too. A work-item would
+// then read vectors along the terms, which take 32 registers for 8 lines. Vectors along the lines take 8 registers.
 
 #define SWAPPED 0
 // whether the terms of a factor are contiguous in memory
@@ -74,43 +75,45 @@ static void copy_part(Address to, __global const real *from, int v, int bytes) {
 #define Q_WG NWG
 // a step has one term
 #define STEPS KWG
-// number of fragments of 4 lines of each factor, and of elements of a fragment and of a product of two
+// number of fragments of 4 lines of P and of Q that a work-item holds
+// number of elements of a fragment of P, of a fragment of Q and of their product
 #define P_PARTS (MW / 32)
 #define Q_PARTS (NW / 16)
 #define P_PART 4
 #define Q_PART 4
 #define PRODUCT 16
-// distance of terms, in elements
+// distance between two terms in a slice, in elements
 #define P_LINE (P_WG + 4 * P_BY_TERMS)
 #define Q_LINE (Q_WG + 4 * Q_BY_TERMS)
 // elements of a slice of each factor
 #define P_SLICE (KWG * P_LINE)
 #define Q_SLICE (KWG * Q_LINE)
-// elements of a copy along the terms, and terms that a pass of such copies takes
+// if the terms are contiguous: number of elements of a piece, and number of terms that a pass copies
 #define TERMS_V 1
 #define TERMS_OF_PASS 8
 
-// Returns the place in a slice of a line in a term, if the terms are contiguous.
+// Returns the index in a slice of the element of line l in term p, if the terms are contiguous in global memory.
 static uint place_by_terms(uint l, uint p, uint line) {
     return p * line + l;
 }
 
-// Returns the distance in a slice of a pass by terms from the first one.
+// Returns the distance in a slice between the pieces of the first pass and of a later pass, if the terms are contiguous.
 static uint pass_by_terms(uint lines, uint terms, uint line) {
     return terms * line + lines;
 }
 
-// Returns the place in a slice of a line in a term, if the lines are contiguous.
+// Returns the index in a slice of the element of line l in term p, if the lines are contiguous in global memory.
 static uint place_by_lines(uint p, uint l, uint wg) {
     return p * wg + l;
 }
 
-// Returns the address to which a pass by lines copies, `terms` terms after the first pass.
+// Returns the address to which a later pass copies its piece, if the lines are contiguous. `first` is the address of the first pass, and the
+// later pass copies terms that follow `terms` terms later.
 static Address pass_by_lines(Address first, uint terms, uint wg) {
     return first + terms * wg * 4;
 }
 
-// Reads a fragment of 4 lines.
+// Reads 4 neighbouring elements.
 static void read_part(float part[4], __local const float *at) {
     const float4 lines = *(__local const float4 *)at;
     part[0] = lines.x;
@@ -171,13 +174,12 @@ static void write(const float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i
             }
 }
 
-// C <- alpha·op(A)·op(B) + beta·C, with copies to local memory that run beside the computation. A work-group computes a tile of MWG x NWG
-// elements, and each sub-group of 32 work-items MW x NW elements of it. The factors pass through local memory in slices of KWG terms. Local
-// memory holds STAGES slices of both: one is used, the others are being copied.
+// C <- alpha·op(A)·op(B) + beta·C. A work-group computes a tile of MWG x NWG elements of C. Each sub-group of 32 work-items computes MW x NW
+// elements of the tile. The work-group copies both factors to local memory in slices of KWG terms. Local memory holds STAGES slices of each
+// factor: the work-group multiplies one slice while the copies of the other slices run.
 //
-// The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) names the factors P and Q, and states which elements a work-item holds and
-// where a slice holds them. A sub-group takes the terms of a slice in STEPS steps, and reads the fragments of a step while it multiplies
-// those of the step before.
+// The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) calls the factors P and Q, and states which elements each work-item holds
+// and where they lie in a slice. A sub-group multiplies a slice in STEPS steps. During a step, it reads the elements for the next step.
 // If beta = 0, the kernel does not read C.
 
 #define SUB_GROUPS_M (MWG / MW)
@@ -195,17 +197,17 @@ static void write(const float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i
 #define START_Q(stage, is_last) start_by_lines(&copy_q, stage, Q_WG, is_last)
 #endif
 
-// The work-item's part of the copies of a factor. A pass copies one piece of each of several lines or terms: along the terms TERMS_V
-// elements, along the lines V elements.
+// The part of the copies of a factor that a work-item makes. In a pass, each work-item copies one piece: TERMS_V neighbouring terms of a line
+// if the terms are contiguous in memory, and V neighbouring lines in a term if the lines are contiguous.
 typedef struct {
-    // element that the first pass copies of the next slice, and the distance between passes
+    // first element of the piece that the first pass copies of the next slice, and the distance to the piece of the next pass
     __global const real *from;
     ulong by_pass;
     // place in the first slice of local memory, in bytes
     Address to;
 #if GUARDED
-    // What lies inside the matrix, if the terms are contiguous: number of passes, and of bytes of the last slice from the first piece on;
-    // if the lines are contiguous: number of bytes of a piece, and of passes of the last slice.
+    // If the terms are contiguous: the number of passes inside the matrix, and the number of bytes from the first piece to the end of the
+    // last slice. If the lines are contiguous: the number of bytes of a piece inside the matrix, and of passes inside the last slice.
     int passes, last_bytes, bytes, last_passes;
 #endif
 } Copy;
@@ -243,7 +245,7 @@ static Copy by_lines(__global const real *x, ulong ld, ulong first, ulong lines,
     return c;
 }
 
-// Starts to copy a piece of `v` elements. If the tiles may extend beyond the matrix, zeros take the place of all but `bytes` bytes.
+// Starts to copy a piece of `v` elements. If GUARDED, only the first `bytes` bytes of the piece are copied, and the rest becomes zero.
 static void start(__global const real *from, Address to, int v, int bytes) {
 #if GUARDED
     copy_part(to, from, v, bytes);
@@ -352,7 +354,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         #pragma unroll
         for (int u = 0; u < STEPS; ++u) {
             if (u == STEPS - 1) {
-                // the sub-group has read this slice, and goes on to the next one
+                // the sub-group has read all elements of this slice, and next reads elements of the next slice
                 stage = stage == STAGES - 1 ? 0 : stage + 1;
                 WAIT_FOR_COPIES(STAGES - 2);
                 barrier(CLK_LOCAL_MEM_FENCE);
@@ -362,7 +364,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
             read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
             read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
             if (u == 0) {
-                // the last slice of those that are being copied takes the place of the slice before this one
+                // the next copy writes to the stage that the previous slice has left free
                 if (left >= STAGES) {
                     const uint at = (stage == 0 ? STAGES - 1 : stage - 1) * (SLICE * REAL_BYTES);
                     START_Q(at, left == STAGES);

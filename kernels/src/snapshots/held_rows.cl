@@ -12,35 +12,36 @@
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
 #define OUT(x) __global real *restrict x, const ulong x##_at, const ulong x##_ld
 #define AT(x, i, j) x[x##_at + (ulong)(i) + (ulong)(j) * x##_ld]
-// LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch, by work-groups that wait for one another. Each work-item
-// holds one row in registers until the panel is factored. The kernel chooses pivots by the rules in the comment of `getrf_panel`.
+// LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch. The work-groups wait for one another. Each work-item
+// loads one row of the panel into registers, and stores the row at the end. The kernel chooses pivots by the rules that the comment of
+// `getrf_panel` states.
 //
-// A row does not move before the end: each work-item keeps the place of its row in P·A. Step s chooses the pivot of column s. Each
-// work-group sends the best candidate among its rows, first its magnitude and its place, then its row. Each work-group receives the
-// magnitudes of all candidates, and the row of the best one. The row at place s is always a candidate, and counts as larger than all others if
-// it must be the pivot, so that there is a best candidate in each step.
+// A row stays with its work-item. The work-item only changes the number of the place that the row has in P·A. Step s chooses the pivot of
+// column s. Each work-group sends its best candidate: first the magnitude and the place of the candidate, then the elements of its row. Each
+// work-group receives the magnitudes of all candidates, and the row of the best candidate. The row at place s is always a candidate. If
+// this row must be the pivot, it counts as larger than all other candidates, so that each step has a best candidate.
 //
-// A step updates column s + 1 first and sends the magnitude of the next candidate. It updates the other columns while the message travels.
-// After step s, x[0] belongs to column s + 1: the columns rotate, so that no index of a register varies.
+// A step first updates column s + 1 and sends the magnitude of the next candidate. It updates the other columns while the message is on
+// its way. After step s, x[0] holds the element of column s + 1, x[1] that of column s + 2 and so on, so that no index of a register varies.
 //
-// A message consists of words of 64 bits: a word holds 32 bits of data and the number of the step, s + 1. A work-item that receives a
-// word reads it until it holds the number of the step, so that messages need no order in memory. `records` holds two sets of a record
-// per work-group. Steps use the sets in turn. A work-group sends the magnitude of step s + 1 after it has received all messages of step s. A
-// work-group that sends in step s + 2 has received these magnitudes from all work-groups. Thus no work-group still reads the set.
+// A message consists of words of 64 bits. A word holds 32 bits of data, and the number of the step, s + 1. The receiver reads a word until
+// the word holds the number of the step. Messages therefore need no order in memory. `records` holds two sets of records, and a set has a
+// record for each work-group. Even steps use one set, and odd steps use the other set. A work-group sends the magnitude of step s + 1
+// after it has received all messages of step s. A work-group that sends in step s + 2 has received these magnitudes from all work-groups.
+// Thus no work-group still reads the set.
 //
-// Each launch clears the messages of the launch before it. `records` begins with two words: the
-// number of earlier launches, and the number of words that the last launch used for records. Two regions for records follow, which launches
-// use in turn. A launch clears the words that the last launch used in the other region. Thus a region is all zero when a launch begins to
-// use it: the last launch that used it was the one before the last, and the last launch has cleared its words. This holds for any numbers of
-// work-groups and columns, and for both types, because the regions lie at the same places for all. A work-item changes the two words after
-// the last step. Each work-group reads the two words before it sends its first message, and the work-item has received messages from all
-// work-groups.
+// Each launch clears the messages of the launch before it. `records` begins with two words: the number of earlier launches, and the number
+// of words that the last launch used. Two regions follow, one for launches with an even number and one for launches with an odd number. A
+// launch writes zeros to the words that the last launch used in the other region. A region is therefore all zero when a launch begins to
+// use it: only the launch before the last one has used the region, and the last launch has cleared it. The regions lie at the same places
+// for all numbers of work-groups and columns and for both types. One work-item changes the two words after the last step. Each work-group
+// reads the two words before it sends its first message, and the work-item has received messages from all work-groups.
 //
 // At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
-// columns on its right. Each work-group moves elements in its share of the columns. Work-groups without rows of the panel may take part.
+// columns on its right. Each work-group moves elements in its share of these columns. Work-groups without rows of the panel may take part.
 
-// Number of words of an element, and of the head of a record, which holds the magnitude and the place of a candidate. The reciprocal of the
-// candidate and its row follow. Records begin at whole vectors of two words.
+// A real number takes WORDS words. A record consists of the magnitude and the place of the candidate (HEAD words), the reciprocal of the
+// candidate, and its row. The number of words of a record is even, because vectors of two words are read and written.
 #define WORDS (REAL_BYTES / 4)
 #define HEAD 4
 #define RECORD (HEAD + (WIDTH + 2) * WORDS)
@@ -55,7 +56,8 @@ typedef uint Bits;
 #define AS_REAL(x) as_float(x)
 #endif
 
-// A candidate for the pivot: the bits of its magnitude, which have the order of the magnitudes, and its place and work-group.
+// A candidate for the pivot. `bits` are the bits of its magnitude: a larger magnitude has larger bits. `origin` holds the place of the row and
+// the number of the work-group.
 typedef struct {
     Bits bits;
     uint origin;
@@ -64,16 +66,17 @@ typedef struct {
 #define PLACE(origin) ((origin) >> 8)
 #define GROUP(origin) ((origin) & 255)
 #define NOWHERE 0xffffffff
-// more than the bits of every magnitude
+// `bits` of a candidate that must be the pivot: larger than the bits of every magnitude
 #define LARGEST ((Bits)-1)
 
-// Number of places to which the exchanges may move rows: the first WIDTH places and the places of the pivots
+// Number of places to which the exchanges may move rows: the first WIDTH places, and WIDTH places of pivots
 #define PLACES (2 * WIDTH)
 
-// work-items that wait do not keep others from sending
+// no barrier is needed: a work-item that waits for a message does not stop other work-items of its work-group
 #define BARRIER_AFTER_SENDING
 
-// Words of messages in global memory, which other work-groups write and read meanwhile (PTX ISA, section memory consistency model).
+// The functions below write and read words of messages in global memory. Other work-groups access the same words at the same time, so that
+// the accesses have the scope of the device (PTX ISA, section memory consistency model).
 static void put_word(__global ulong *to, ulong word) {
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(to), "l"(word));
 }
@@ -176,30 +179,32 @@ static Candidate receive_candidate(__global const ulong *record, uint step) {
     return c;
 }
 
-// Returns the candidate for the pivot of column s that the row at `place` is, in which column s holds x.
+// Returns the row at `place` as a candidate for the pivot of column s. The element of the row in column s is x.
 static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pivoting) {
     const Candidate none = {0, NOWHERE};
     Candidate c = {AS_BITS(fabs(x)), ORIGIN(place, group)};
     if (place == s && (!pivoting || isnan(x))) c.bits = LARGEST;
-    // neither a NaN nor zero takes the place of the row at place s
+    // a row with a NaN or a zero in column s is no candidate, unless it is the row at place s
     return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
 }
 
-// A work-item moves MOVES elements at once: number of the place and the column of element q
+// A work-item moves MOVES elements at once. PLACE_OF_MOVE(q) is the index in `to` and `from` of the places between which element q moves,
+// and COLUMN_OF_MOVE(q) is the column of element q.
 #define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
 #define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
 #define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])
-// element of another column, where the columns of the panel are not counted
+// the element of a row in a column outside of the panel; `column` counts these columns only
 #define OTHER(row, column) AT(a, row, (column) < left ? (column) : (column) + n)
 
-// Exchanges the rows of the other columns, of which `a` begins with the first. All elements are read before any element is written.
+// Exchanges the rows of the columns outside of the panel. Element (0, 0) of `a` is the first element of the leftmost of these columns. All
+// elements of a column are read before an element of the column is written.
 static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ulong a_at, ulong a_ld, __local const uint *pivots,
                           __local uint *to, __local uint *from) {
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint e = t; e < PLACES; e += ITEMS) {
         const uint place = e < WIDTH ? e : pivots[e - WIDTH];
-        // the exchanges in reverse order lead from a place to the row that ends there
+        // the row that ends at this place is found by the exchanges in reverse order
         uint row = place;
         int is_new = e < WIDTH || place >= WIDTH;
         for (uint s = WIDTH; s-- > 0;) {
@@ -222,7 +227,7 @@ static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ul
     }
 }
 
-// Sends the magnitude and the place of the best candidate of a work-group, and returns the candidate.
+// Finds the best candidate of a work-group, sends its magnitude and its place, and returns the candidate.
 static Candidate send_best(Candidate c, __global ulong *record, uint step, __local Candidate *candidates) {
     c = best_of_group(c, candidates);
     if (get_local_id(0) == 0) send_candidate(record, step, c);
@@ -234,9 +239,9 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
                      __global real *a, const ulong a_at, const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info,
                      const ulong info_at, __global ulong *records) {
     __local Candidate candidates[2][CANDIDATES];
-    // the reciprocal of the pivot and its row
+    // the reciprocal of the pivot, followed by the row of the pivot
     __local real received[WIDTH + 1];
-    // the place of the pivot of each step, and where the exchanges move rows: from the place from[e] to the place to[e]
+    // pivots[s] is the place of the pivot of step s; together, all exchanges move the row at the place from[e] to the place to[e]
     __local uint pivots[WIDTH], from[PLACES], to[PLACES];
     const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
     const Candidate none = {0, NOWHERE};
@@ -276,7 +281,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const int is_below = place > s;
         real l = x[0];
         if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * reciprocal : l / pivot;
-        // column s + 1 first, because the search for its pivot needs no other column
+        // column s + 1 is updated first, because the next search for a pivot reads only this column
         x[0] = is_below && step < WIDTH ? x[1] - l * u[1] : x[1];
         if (step < n) {
             best = candidate_of_row(x[0], place, group, step, pivoting);
@@ -287,7 +292,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
             ipiv[ipiv_at + s] = (int)(first + p);
             if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
         }
-        // the columns on the left of column s are the last ones
+        // columns whose steps are complete lie in the last registers
         #pragma unroll
         for (uint q = 2; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
         x[WIDTH - 1] = l;

@@ -33,10 +33,10 @@ struct Args { size n; size nrhs; size unit; size a_at; stride a_i; stride a_k; s
 // invocations with later unknowns eliminate the solved unknowns from their own equations. During a step, all invocations load the
 // coefficients of the next step.
 //
-// A product with the reciprocal of a pivot takes a fraction of the time of a division, on which all later unknowns wait. An
-// invocation divides by its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
-// the coefficients of this step and of the next one
-// the unknowns that are solved in a step, one right-hand side after the other
+// An invocation multiplies by the reciprocals of its pivots, because a product takes less time than a division. An invocation divides by
+// its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
+// The first half holds the coefficients of the columns that an even step eliminates, and the second half those of an odd step.
+// The array holds the unknowns that a step computes: first all of one right-hand side, then all of the next one.
 
 __kernel __attribute__((reqd_work_group_size(16, 1, 1)))
 void solve(const size n, const size nrhs, const size unit, __global const real *restrict a, const size a_at, const stride a_i, const stride a_k, __global real *restrict b, const size b_at, const stride b_i, const stride b_r) {
@@ -80,7 +80,7 @@ void solve(const size n, const size nrhs, const size unit, __global const real *
     const u32 k_7 = (t + 7u * ITEMS) / 16u;
     const u32 place_7 = k_7 * 16u + i_7 / V % 4u * 4u + i_7 / MR;
     coefficients[place_7] = (vec)(a[origin + stride(min(i_7 + 0u, last)) * args.a_i + stride(min(k_7, last)) * args.a_k], a[origin + stride(min(i_7 + 1u, last)) * args.a_i + stride(min(k_7, last)) * args.a_k]);
-    // the factors are the reciprocals of the pivots if the invocation multiplies by them, and the pivots otherwise
+    // a factor is the reciprocal of a pivot if the invocation multiplies, and the pivot itself if the invocation divides
     const real pivot_0 = a[origin + stride(min(own + 0u, last)) * args.a_i + stride(min(own + 0u, last)) * args.a_k];
     real factor_0 = real(1) / pivot_0;
     const real pivot_1 = a[origin + stride(min(own + 1u, last)) * args.a_i + stride(min(own + 1u, last)) * args.a_k];

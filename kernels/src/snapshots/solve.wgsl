@@ -35,11 +35,11 @@ struct Args {
 // invocations with later unknowns eliminate the solved unknowns from their own equations. During a step, all invocations load the
 // coefficients of the next step.
 //
-// A product with the reciprocal of a pivot takes a fraction of the time of a division, on which all later unknowns wait. An
-// invocation divides by its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
-// the coefficients of this step and of the next one
+// An invocation multiplies by the reciprocals of its pivots, because a product takes less time than a division. An invocation divides by
+// its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
+// The first half holds the coefficients of the columns that an even step eliminates, and the second half those of an odd step.
 var<workgroup> coefficients: array<vec, 256>;
-// the unknowns that are solved in a step, one right-hand side after the other
+// The array holds the unknowns that a step computes: first all of one right-hand side, then all of the next one.
 var<workgroup> solved: array<vec, 32>;
 
 @compute @workgroup_size(ITEMS)
@@ -79,7 +79,7 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     let k_7: u32 = (t + 7u * ITEMS) / 16u;
     let place_7: u32 = k_7 * 16u + i_7 / V % 4u * 4u + i_7 / MR;
     coefficients[place_7] = vec(a[origin + stride(min(i_7 + 0u, last)) * args.a_i + stride(min(k_7, last)) * args.a_k], a[origin + stride(min(i_7 + 1u, last)) * args.a_i + stride(min(k_7, last)) * args.a_k]);
-    // the factors are the reciprocals of the pivots if the invocation multiplies by them, and the pivots otherwise
+    // a factor is the reciprocal of a pivot if the invocation multiplies, and the pivot itself if the invocation divides
     let pivot_0: real = a[origin + stride(min(own + 0u, last)) * args.a_i + stride(min(own + 0u, last)) * args.a_k];
     var factor_0: real = real(1) / pivot_0;
     let pivot_1: real = a[origin + stride(min(own + 1u, last)) * args.a_i + stride(min(own + 1u, last)) * args.a_k];

@@ -17,8 +17,8 @@ pub struct Kernel {
     pub local_bytes: usize,
 }
 
-/// Sets the instruction set of a text and the size of the work-groups of its kernels. The compiler drops the size that the text in
-/// OpenCL C requires.
+/// Sets the instruction set of a PTX text, and the size of the work-groups of its kernels. The text in OpenCL C requires this size, but clang
+/// does not write it to the PTX text.
 pub fn with_group_size(ptx: &str, architecture: &str, [x, y]: [usize; 2]) -> String {
     let (mut text, mut in_head) = (String::new(), false);
     for line in ptx.lines() {
@@ -39,10 +39,11 @@ pub fn with_group_size(ptx: &str, architecture: &str, [x, y]: [usize; 2]) -> Str
     text
 }
 
-/// Largest static array of local memory that ptxas takes.
+/// Maximum number of bytes of static local memory that ptxas accepts.
 const MAX_STATIC_BYTES: usize = 48 << 10;
 
-/// Makes arrays of local memory that are larger than ptxas takes dynamic. Returns the number of their bytes too.
+/// Turns static arrays in local memory into dynamic arrays if ptxas does not accept their size. Returns the text, and the number of bytes
+/// of these arrays.
 pub fn without_static_limit(ptx: &str) -> (String, usize) {
     let (mut arrays, mut body, mut bytes) = (String::new(), String::new(), 0);
     for line in ptx.lines() {
@@ -59,7 +60,7 @@ pub fn without_static_limit(ptx: &str) -> (String, usize) {
     (body.replacen(".address_size 64\n", &format!(".address_size 64\n{arrays}"), 1), bytes)
 }
 
-/// Reads the messages of `ptxas -v`. `None` if they do not tell the registers of each kernel.
+/// Parses the messages of `ptxas -v`. Returns `None` if the messages do not state the number of registers of each kernel.
 pub fn kernels(log: &str) -> Option<Vec<Kernel>> {
     let (mut all, mut names) = (Vec::new(), 0);
     let mut kernel = Kernel::default();
@@ -71,7 +72,7 @@ pub fn kernels(log: &str) -> Option<Vec<Kernel>> {
         } else if let Some((_, name)) = line.split_once("Function properties for ") {
             function = name.trim();
         } else if line.contains("bytes stack frame") {
-            // functions that are called have properties of their own
+            // ptxas also reports the resources of functions that kernels call
             if function == kernel.name {
                 [kernel.stack_bytes, kernel.spill_stores, kernel.spill_loads] =
                     ["bytes stack frame", "bytes spill stores", "bytes spill loads"].map(|what| number(line, what).unwrap_or(0));
@@ -85,7 +86,7 @@ pub fn kernels(log: &str) -> Option<Vec<Kernel>> {
     (names > 0 && names == all.len()).then_some(all)
 }
 
-/// The number before the words `what`.
+/// Returns the number that stands before the words `what`.
 fn number(line: &str, what: &str) -> Option<usize> {
     line.split_once(what)?.0.trim_end().rsplit([' ', ',']).next()?.parse().ok()
 }

@@ -8,30 +8,30 @@ pub struct Multiprocessor {
 }
 
 impl Multiprocessor {
-    /// A multiprocessor of compute capability 9.0.
+    /// The resources of a multiprocessor in a GPU of compute capability 9.0.
     pub const SM_90: Self = Multiprocessor { local_bytes: 228 << 10 };
-    /// A multiprocessor of compute capability 8.0.
+    /// The resources of a multiprocessor in a GPU of compute capability 8.0.
     pub const SM_80: Self = Multiprocessor { local_bytes: 164 << 10 };
 }
 
 /// Number of work-items in a sub-group.
 const SUB_GROUP: usize = 32;
-/// Registers of a multiprocessor.
+/// Number of registers of a multiprocessor.
 const REGISTERS: usize = 65_536;
 /// Registers of a sub-group are allocated in multiples of this number.
 const REGISTER_UNIT: usize = 256;
-/// The sub-groups that have registers are a multiple of this number.
+/// The number of sub-groups to which a multiprocessor allocates registers is rounded down to a multiple of this number.
 const PARTITIONS: usize = 4;
-/// Sub-groups of a multiprocessor.
+/// Maximum number of sub-groups that a multiprocessor runs at the same time.
 const SUB_GROUPS: usize = 64;
-/// Work-groups of a multiprocessor.
+/// Maximum number of work-groups that a multiprocessor runs at the same time.
 const GROUPS: usize = 32;
 /// Local memory of a work-group is allocated in multiples of this number of bytes.
 const LOCAL_UNIT: usize = 128;
-/// Bytes of local memory that the system takes for each work-group.
+/// Number of bytes of local memory that CUDA reserves for each work-group.
 const RESERVED_BYTES: usize = 1 << 10;
 
-/// The number of work-groups of `items` work-items for which a multiprocessor has room.
+/// Returns the number of work-groups of `items` work-items that a multiprocessor runs at the same time.
 pub fn groups(unit: Multiprocessor, items: usize, registers: usize, local_bytes: usize) -> usize {
     let sub_groups = items.div_ceil(SUB_GROUP).max(1);
     let of_sub_group = (registers * SUB_GROUP).next_multiple_of(REGISTER_UNIT).max(REGISTER_UNIT);

@@ -1,8 +1,8 @@
 //! `cargo xtask ptx`: compiles the OpenCL kernels that ship for compute capability 9.0 by clang, assembles them by ptxas, and prints a
 //! table of registers, spills and local memory. No GPU is needed. The kernels by `mma.m8n8k4` are assembled for compute capability 8.0.
 //!
-//! The chore needs clang with the target NVPTX, the builtin functions of OpenCL for this target (libclc), and ptxas. The environment
-//! variables `CLANG`, `LIBCLC` and `PTXAS` name them.
+//! The command needs clang with the target NVPTX, the builtin functions of OpenCL for this target (libclc), and ptxas. The environment
+//! variables `CLANG`, `LIBCLC` and `PTXAS` hold their paths.
 
 mod assembly;
 mod limits;
@@ -17,17 +17,17 @@ use crate::Result;
 use crate::runner::{Invocation, on_all_processors};
 use crate::workspace::Workspace;
 
-/// Where Debian installs the builtin functions of OpenCL.
+/// Path of the builtin functions of OpenCL in Debian.
 const LIBCLC: &str = "/usr/lib/clc/nvptx64--nvidiacl.bc";
 
-/// The programs that compile and assemble.
+/// The paths of the programs that compile and assemble, and of the builtin functions.
 struct Tools {
     clang: String,
     libclc: String,
     ptxas: String,
 }
 
-/// The text of a program.
+/// A file with the text of a program in OpenCL C.
 struct Text {
     path: PathBuf,
     /// Number of work-items of a work-group in two dimensions.
@@ -35,18 +35,18 @@ struct Text {
 }
 
 impl Text {
-    /// The instruction set for which the text is assembled, which is the name of its folder.
+    /// Returns the instruction set for which the text is assembled. It is the name of the folder of the file.
     fn architecture(&self) -> String {
         self.path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The name of the text, which holds its parameters.
+    /// Returns the name of the file without its extension. The name contains the parameters of the program.
     fn name(&self) -> String {
         self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
 
-/// Prints the table of all kernels.
+/// Compiles and assembles the texts, and prints the table of their kernels.
 pub fn run(ws: &Workspace) -> Result<()> {
     let named = |variable: &str, usual: &str| std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
     let tools = Tools { clang: named("CLANG", "clang"), libclc: named("LIBCLC", LIBCLC), ptxas: named("PTXAS", "ptxas") };
@@ -57,7 +57,7 @@ pub fn run(ws: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Writes the texts of the kernels, and returns them.
+/// Runs the program that writes the texts to files, and returns the files.
 fn texts(ws: &Workspace) -> Result<Vec<Text>> {
     let folders = ["sm_90", "sm_80"].map(|architecture| ws.target("ptx").join(architecture));
     let cargo = ws.cargo(&["run", "--quiet", "--package", "lapidary-kernels", "--example", "texts"]);
@@ -70,7 +70,7 @@ fn texts(ws: &Workspace) -> Result<Vec<Text>> {
     list.lines().map(|line| text(line).ok_or_else(|| format!("`{line}` is no text with its work-items"))).collect()
 }
 
-/// Runs a program and returns its output. The error tells the developer which variable names the program.
+/// Runs a program and returns its output. An error names the environment variables that hold the paths of the programs.
 fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}; CLANG, LIBCLC and PTXAS name the programs"))?;
@@ -78,7 +78,7 @@ fn output(command: &mut Command) -> Result<String> {
     if output.status.success() { Ok(text) } else { Err(format!("{name} failed:\n{text}")) }
 }
 
-/// The line of a program's version that contains `word`.
+/// Returns the line of the output of `PROGRAM --version` that contains `word`.
 fn version(program: &str, word: &str) -> Result<String> {
     let text = output(Command::new(program).arg("--version"))?;
     Ok(text.lines().find(|line| line.contains(word)).unwrap_or_default().trim().to_owned())
@@ -92,7 +92,7 @@ fn assembled(tools: &Tools, texts: &[Text]) -> Result<Vec<(String, String, usize
     Ok(texts.iter().zip(of_texts).flat_map(|(text, kernels)| kernels.into_iter().map(|kernel| row(text, kernel))).collect())
 }
 
-/// Compiles a text to PTX, assembles the PTX, and returns its kernels.
+/// Compiles a text to PTX, assembles the PTX, and returns the resources of its kernels.
 fn assemble(tools: &Tools, text: &Text) -> Result<Vec<Kernel>> {
     let (ptx, architecture) = (text.path.with_extension("ptx"), text.architecture());
     let mut clang = Command::new(&tools.clang);
@@ -111,7 +111,7 @@ fn assemble(tools: &Tools, text: &Text) -> Result<Vec<Kernel>> {
     Ok(kernels)
 }
 
-/// The table of the kernels, with a heading.
+/// Returns the table of the kernels, with a heading.
 fn table(versions: &[String], rows: &[(String, String, usize, Kernel)]) -> String {
     let mut text = format!(
         "\

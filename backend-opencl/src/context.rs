@@ -53,8 +53,8 @@ impl OpenClDevice {
 
     /// Opens the devices whose numbers are in `indices`. Devices of the same platform, model and driver version share a context.
     /// Memory that is pinned for one device of a context is pinned for all devices of this context. The driver may
-    /// [copy](OpenClDevice::is_peer_of) between the buffers of devices that share a context. A repeated number is an error, because
-    /// kernels that wait for one another count on the queues of one `OpenClDevice` only.
+    /// [copy](OpenClDevice::is_peer_of) between the buffers of devices that share a context. A repeated number is an error,
+    /// because work-groups that wait for one another must run at the same time: their number is chosen for the queues of one `OpenClDevice`.
     pub fn open_all(indices: &[usize], memory: Option<usize>, cache: &Arc<ProgramCache>) -> Vec<Result<Self>> {
         let listing = list();
         let wanted: Vec<&Found> = indices.iter().filter_map(|&index| listing.devices.get(index)).collect();

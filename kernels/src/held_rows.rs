@@ -1,5 +1,5 @@
-//! Panels whose rows the work-items of [`Program::HeldRows`](crate::Program::HeldRows) hold in registers: limits, and how the kernel runs on a
-//! device.
+//! Limits of [`Program::HeldRows`](crate::Program::HeldRows), whose work-items hold the rows of a panel in registers, and the number of its
+//! work-groups on a device.
 
 use lapidary_core::{DType, DeviceFacts};
 
@@ -16,16 +16,16 @@ const ROW_WORDS: usize = 128;
 const MIN_WIDTH: usize = 16;
 /// Number of elements of other columns that a work-item moves at once.
 pub(crate) const MOVES: usize = 16;
-/// Number of 64-bit words in a region for records: two sets of a record for each work-group. A record has four words, a word for each word
-/// of a row, and at most four more.
+/// Number of 64-bit words in a region: two records for each work-group. A record has four words for the magnitude and the place of a
+/// candidate, `ROW_WORDS` for its row, and four for its reciprocal and the rounding to whole vectors.
 pub(crate) const REGION: usize = 2 * MAX_GROUPS * (4 + ROW_WORDS + 4);
-/// Size of the memory for records in bytes, which is the same for all panels: two words and two regions.
+/// Size of the memory for messages in bytes: two words and two regions. All panels use the same size.
 pub const RECORD_BYTES: usize = (2 + 2 * REGION) * size_of::<u64>();
 
-/// Number of columns in which a work-group that holds rows of a panel exchanges rows, if more work-groups may run.
+/// Maximum number of columns in which a work-group exchanges rows, as long as the device can run more work-groups.
 const EXCHANGED_COLUMNS: usize = 32;
 
-/// How kernels that hold rows of a panel run on a device.
+/// The variant of the kernel that a device runs, and the number of its work-groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldRows {
     /// Whether work-items exchange messages and compare candidates by PTX instructions.
@@ -78,6 +78,7 @@ pub(crate) fn local_bytes(dtype: DType, items: usize, width: usize, uses_ptx: bo
             "{items} work-items move {MOVES} elements each, which are fewer than the 2·{width} rows of the exchanges"
         ));
     }
-    // local memory holds two sets of candidates, a reciprocal and a row, and for each column a pivot and two places with their rows
+    // local memory holds two candidates for each work-item, a row with a reciprocal, the places of `width` pivots, and two lists of
+    // 2·`width` places
     Ok(2 * items * (dtype.size() + size_of::<u64>()) + (1 + width) * dtype.size() + 5 * width * size_of::<u32>())
 }

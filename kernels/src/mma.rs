@@ -1,5 +1,5 @@
-//! Parameters of the kernel `gemm_mma`, whose copies to local memory run beside the computation. In double precision the matrix units of a
-//! GPU multiply, in single precision the work-items.
+//! Parameters of the kernel `gemm_mma`, which copies the next slices to local memory while it multiplies. In double precision, the matrix
+//! units of a GPU multiply. In single precision, the work-items multiply.
 
 use lapidary_core::{DType, Limits};
 

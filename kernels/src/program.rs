@@ -68,7 +68,7 @@ pub enum Program {
         /// The sizes m, n and k of the product, if they are constants in the text.
         sizes: Option<[usize; 3]>,
     },
-    /// Kernel `gemm_mma`: a product with copies to local memory that run beside the computation, in OpenCL C with PTX instructions.
+    /// Kernel `gemm_mma`: a product that copies the next slices to local memory while it multiplies, in OpenCL C with PTX instructions.
     GemmMma {
         /// Element type of the matrices.
         dtype: DType,

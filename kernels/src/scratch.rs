@@ -18,10 +18,10 @@ pub enum Purpose {
     PivotExchange,
     /// Copy of a panel that is factored by strips.
     Strips,
-    /// Words through which work-groups wait for one another. New memory is filled with zeros. A device uses the words for one of two
-    /// kernels. The first are counters of the strips that work-groups have taken and have factored, used if
-    /// [`Tuning::groups_may_wait`](crate::Tuning::groups_may_wait) is set. They are zero whenever no kernel runs. The others are the
-    /// messages of `getrf_held_rows`, which that kernel clears itself.
+    /// Words through which work-groups wait for one another. New memory is filled with zeros. If
+    /// [`Tuning::groups_may_wait`](crate::Tuning::groups_may_wait) is set, the words count the strips that work-groups have taken and the
+    /// strips that they have factored; the counters are zero whenever no kernel runs. On other devices, the words are messages of
+    /// `getrf_held_rows`, and each launch of that kernel clears the messages of the launch before it.
     Synchronisation,
 }
 

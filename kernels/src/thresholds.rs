@@ -46,7 +46,7 @@ pub enum Threshold {
     StripElements,
     /// Maximum number of unknowns of a triangle that is solved by substitution, if the kernel takes so many. Larger triangles are halved.
     TrsmBlock,
-    /// Maximum order of the blocks that a triangular solve with inverted blocks inverts.
+    /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses.
     InvertedBlock,
 }
 

@@ -39,7 +39,7 @@ fn matrices<B>(all: View<'_, B>, count: usize, first: usize, some: usize) -> Vie
     all.sub(0, first * cols, all.rows, some * cols)
 }
 
-/// Matrices of one shape, `step` elements apart in one buffer.
+/// Matrices of the same shape in one buffer. A matrix begins `step` elements after the matrix before it.
 pub(super) struct Batch<'a, B> {
     pub first: View<'a, B>,
     pub step: usize,
@@ -54,7 +54,7 @@ impl<B> Clone for Batch<'_, B> {
 impl<B> Copy for Batch<'_, B> {}
 
 impl<'a, B> Batch<'a, B> {
-    /// `count` matrices that lie side by side.
+    /// Returns the batch of `count` matrices that lie side by side.
     fn side_by_side(all: View<'a, B>, count: usize) -> Self {
         Batch { first: matrix(all, count, 0), step: all.cols / count * all.ld }
     }

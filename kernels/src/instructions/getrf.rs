@@ -126,8 +126,8 @@ impl<D: Target> Sequence<'_, D> {
                 }
             }
         } else {
-            // held rows exchange the rows of all other columns at once; other kernels leave columns outside of the panel to a launch with
-            // many exchanges
+            // the kernel for held rows exchanges the rows of all other columns; after other kernels, a launch at the end exchanges the rows of
+            // the columns outside of this panel
             let reached = if is_held { panel } else { Panel { left: 0, right: 0, ..panel } };
             let block = (a.cols / 2).min(self.threshold(Threshold::LuBlock)).next_multiple_of(width);
             for col in (0..a.cols).step_by(block) {
@@ -135,7 +135,7 @@ impl<D: Target> Sequence<'_, D> {
                 let end = col + part.a.cols;
                 // SAFETY: the caller upholds the contract of this module.
                 unsafe {
-                    // (A11; A21) ← P·(L11; L21)·U11, and the columns on both sides ← Pᵀ·these columns
+                    // P·(L11; L21)·U11 = (A11; A21), and X ← P⁻¹·X for the columns X on both sides
                     self.factor(part)?;
                     self.eliminate(part, a.sub(col, end, a.rows - col, a.cols - end))?;
                 }

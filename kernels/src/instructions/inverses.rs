@@ -59,17 +59,6 @@ impl<D: Target> Sequence<'_, D> {
         Ok(None)
     }
 
-    /// Allocates scratch memory. Returns `None` if `bytes` exceeds the limit for scratch memory, or if the device is out of memory.
-    fn scratch_if_free(&mut self, purpose: Purpose, bytes: usize) -> Result<Option<Arc<D::Buffer>>> {
-        if bytes > self.device.tuning().max_scratch_bytes {
-            return Ok(None);
-        }
-        match self.device.scratch(purpose, bytes) {
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok(None),
-            memory => memory.map(Some),
-        }
-    }
-
     /// Inverts the blocks of `order` rows on the diagonal of A (Du Croz and Higham 1992). The first launch inverts blocks of [`TRIANGLE`]
     /// rows. Each step then joins two neighbouring inverses into the inverse of a block of twice the order. If the device is out of memory
     /// for the products of a step, the steps end, and the blocks have a smaller order.
@@ -86,7 +75,7 @@ impl<D: Target> Sequence<'_, D> {
         let mut s = TRIANGLE;
         // SAFETY: the caller upholds the contract of this module, and the buffer has room for the blocks.
         unsafe {
-            // products with a block read its opposite triangle
+            // a product reads all elements of a block, so that those outside of the triangle must be zero
             self.scale(self.value(0.0), all)?;
             self.invert_small_blocks(uplo, diag, a, v)?;
             while s < order {

@@ -13,11 +13,14 @@ mod split;
 mod triangle;
 mod vectors;
 
-use lapidary_core::{DType, Instruction, Limits, Result, Side, Swaps, Value};
+use std::sync::Arc;
+
+use lapidary_core::{DType, ErrorKind, Instruction, Limits, Result, Side, Swaps, Value};
 
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
 use crate::program::{MOVED, Program};
+use crate::scratch::Purpose;
 use crate::thresholds::Threshold;
 
 /// Enqueues the kernels of an instruction on matrices of `dtype`.
@@ -91,6 +94,17 @@ impl<D: Target> Sequence<'_, D> {
             }
         }
         Ok(None)
+    }
+
+    /// Allocates scratch memory. Returns `None` if `bytes` exceeds the limit for scratch memory, or if the device is out of memory.
+    fn scratch_if_free(&mut self, purpose: Purpose, bytes: usize) -> Result<Option<Arc<D::Buffer>>> {
+        if bytes > self.device.tuning().max_scratch_bytes {
+            return Ok(None);
+        }
+        match self.device.scratch(purpose, bytes) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok(None),
+            memory => memory.map(Some),
+        }
     }
 
     /// Computes C ← β·C.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{ErrorKind, Result};
+use lapidary_core::Result;
 
 use super::Sequence;
 use super::gemm::Product;
@@ -69,12 +69,10 @@ impl<D: Target> Sequence<'_, D> {
         let enough = (self.threshold(Threshold::SplitGroups).saturating_mul(units) / tiles.max(1)).max(1);
         let mut split = kernel.parts(k).min(1 << enough.ilog2());
         while split > 1 {
-            let room = bytes.saturating_mul(split);
-            if is_one_launch(split) && room <= self.device.tuning().max_scratch_bytes {
-                match self.device.scratch(Purpose::Panels, room) {
-                    Err(error) if error.kind() == ErrorKind::OutOfMemory => {}
-                    parts => return parts.map(|parts| Some((split, parts))),
-                }
+            if is_one_launch(split)
+                && let Some(parts) = self.scratch_if_free(Purpose::Panels, bytes.saturating_mul(split))?
+            {
+                return Ok(Some((split, parts)));
             }
             split /= 2;
         }

@@ -223,7 +223,7 @@ fn with_held_rows() {
         prefer("held_rows items=64");
         Instructions(&device).panels::<f64>();
         Instructions(&device).panels::<f32>();
-        prefer("held_rows items=64 width=16");
+        prefer("held_block columns=64");
         Instructions(&device).panels::<f64>();
     }
 }

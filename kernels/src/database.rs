@@ -94,8 +94,8 @@ impl Entry {
 pub enum Kernel {
     /// A kernel for products.
     Product(Product),
-    /// A kernel with few parameters besides the number of work-items in a work-group.
-    Group(Family, GroupParams),
+    /// A kernel whose parameter is the number of work-items in a work-group.
+    Group(Family, usize),
     /// The cache blocks of products of the CPU backend.
     Cpu(CpuBlocks),
     /// No kernel, but the value of a threshold between kernels.
@@ -130,7 +130,7 @@ impl Kernel {
     pub fn values(&self) -> Vec<(&'static str, usize)> {
         match self {
             Kernel::Product(product) => product.values(),
-            Kernel::Group(family, params) => params.values(*family),
+            Kernel::Group(_, items) => vec![("items", *items)],
             Kernel::Cpu(blocks) => blocks.values(),
             Kernel::Threshold(threshold, value) => vec![(threshold.unit(), *value)],
             Kernel::Stop(_) => Vec::new(),
@@ -141,38 +141,7 @@ impl Kernel {
 /// Name of the cache blocks of the CPU backend in the database.
 pub const CPU_BLOCKS: &str = "cpu_blocks";
 
-/// Parameters of a kernel of a [`Family`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupParams {
-    /// Number of work-items in a work-group.
-    pub items: usize,
-    /// Maximum number of columns of a panel of [`Family::HeldRows`]. Other families do not have the parameter.
-    pub width: usize,
-}
-
-impl GroupParams {
-    /// Value of `width` in entries that do not name it.
-    const WIDTH: usize = 32;
-
-    /// Makes the parameters from the values that `value` returns for their names.
-    ///
-    /// # Errors
-    /// The number of work-items is missing.
-    pub(crate) fn from_values(family: Family, mut value: impl FnMut(&str) -> Option<usize>) -> Result<Self, String> {
-        let items = value("items").ok_or("items is not given")?;
-        let width = if family == Family::HeldRows { value("width") } else { None };
-        Ok(GroupParams { items, width: width.unwrap_or(Self::WIDTH) })
-    }
-
-    /// Returns the names and values of the parameters of a family.
-    #[must_use]
-    pub fn values(&self, family: Family) -> Vec<(&'static str, usize)> {
-        let (items, width) = (("items", self.items), ("width", self.width));
-        if family == Family::HeldRows { vec![items, width] } else { vec![items] }
-    }
-}
-
-/// A family of kernels whose parameter is the number of work-items in a work-group. Held rows have a second one.
+/// A family of kernels whose parameter is the number of work-items in a work-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Kernels `scale`, `copy`, `laswp`, `zero_pivots` and `clear`.

@@ -3,24 +3,28 @@
 
 use lapidary_core::{DType, DeviceFacts};
 
-use crate::mma::SUB_GROUP;
+use crate::mma::{MAX_LOCAL_BYTES, SUB_GROUP};
 use crate::tuning::takes_ptx;
 
-/// Maximum number of work-groups. A word of 32 bits holds the number of a work-group and that of a row.
-const MAX_GROUPS: usize = 255;
-/// Maximum number of rows of a panel.
+/// Maximum number of columns of a panel. Sub-groups of as many work-items solve for a column.
+pub(crate) const WIDTH: usize = 32;
+/// Maximum number of work-groups that wait for one another. Each receives a record of all others in each step.
+const MAX_GROUPS: usize = 64;
+/// Maximum number of rows of a panel. A word of 32 bits holds the number of a work-group and that of a row.
 const MAX_ROWS: usize = (1 << 24) - 1;
-/// Maximum number of 32-bit words in a row, which a work-item holds in registers.
-const ROW_WORDS: usize = 128;
-/// Minimum value of the parameter `width`.
-const MIN_WIDTH: usize = 16;
 /// Number of elements of other columns that a work-item moves at once.
-pub(crate) const MOVES: usize = 16;
-/// Number of 64-bit words in a region: two records for each work-group. A record has four words for the magnitude and the place of a
-/// candidate, `ROW_WORDS` for its row, and four for its reciprocal and the rounding to whole vectors.
-pub(crate) const REGION: usize = 2 * MAX_GROUPS * (4 + ROW_WORDS + 4);
+const MOVES: usize = 16;
+/// Number of bytes of a piece of a message.
+const PIECE: usize = 16;
+/// Number of pieces in a region: a record for each step and each work-group. A record has at most two pieces besides the row.
+const REGION: usize = WIDTH * MAX_GROUPS * (2 + WIDTH * size_of::<f64>() / PIECE);
 /// Size of the memory for messages in bytes: two words and two regions. All panels use the same size.
-pub const RECORD_BYTES: usize = (2 + 2 * REGION) * size_of::<u64>();
+pub const RECORD_BYTES: usize = 2 * size_of::<u64>() + 2 * REGION * PIECE;
+
+/// Returns the constants of the kernel text.
+pub(crate) fn constants(uses_ptx: bool) -> [(&'static str, usize); 4] {
+    [("width", WIDTH), ("max_groups", if uses_ptx { MAX_GROUPS } else { 1 }), ("region", REGION), ("moves", MOVES)]
+}
 
 /// Maximum number of columns in which a work-group exchanges rows, as long as the device can run more work-groups.
 const EXCHANGED_COLUMNS: usize = 32;
@@ -48,37 +52,33 @@ impl HeldRows {
     /// Returns whether work-groups of `items` work-items hold a panel of `rows` rows.
     #[must_use]
     pub fn hold(&self, rows: usize, items: usize) -> bool {
-        // each work-item receives the candidate of one work-group
-        rows.div_ceil(items.max(1)) <= self.groups.min(items) && rows <= MAX_ROWS
+        rows.div_ceil(items.max(1)) <= self.groups && rows <= MAX_ROWS
     }
 
     /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows, which [`hold`](Self::hold), and exchange
     /// the rows of `others` other columns.
     pub(crate) fn groups(&self, rows: usize, items: usize, others: usize) -> usize {
-        rows.div_ceil(items).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.groups.min(items)))
+        rows.div_ceil(items).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.groups))
     }
 }
 
-/// Returns the bytes of local memory of a work-group of `items` work-items that holds rows of `width` columns.
+/// Returns the bytes of local memory of a work-group of `items` work-items.
 ///
 /// # Errors
 /// A parameter violates a constraint, which the error states with its reason.
-pub(crate) fn local_bytes(dtype: DType, items: usize, width: usize, uses_ptx: bool) -> Result<usize, String> {
-    if uses_ptx && !items.is_multiple_of(SUB_GROUP) {
-        return Err(format!("{items} work-items are no whole sub-groups of {SUB_GROUP}"));
+pub(crate) fn local_bytes(dtype: DType, items: usize, uses_ptx: bool) -> Result<usize, String> {
+    if !items.is_power_of_two() || items < WIDTH {
+        return Err(format!("{items} work-items are no power of two from {WIDTH} on"));
     }
-    if !width.is_power_of_two() || width < MIN_WIDTH || width * dtype.size() > ROW_WORDS * size_of::<u32>() {
-        return Err(format!("{width} columns are no power of two from {MIN_WIDTH} on whose elements fit {ROW_WORDS} registers"));
+    let candidate = dtype.size() + size_of::<u64>();
+    let (sub_groups, groups, candidates) = if uses_ptx { (items / SUB_GROUP, MAX_GROUPS, 0) } else { (1, 1, items) };
+    let records = (sub_groups + groups) * (2 * PIECE + WIDTH * dtype.size());
+    let elements = WIDTH * items + WIDTH * (WIDTH + 1) + items;
+    // the places of the pivots, and two lists of twice as many places
+    let places = 5 * WIDTH * size_of::<u32>();
+    let bytes = records + elements * dtype.size() + places + candidates * candidate;
+    if uses_ptx && bytes > MAX_LOCAL_BYTES {
+        return Err(format!("{bytes} bytes exceed the local memory of a multiprocessor"));
     }
-    if !items.is_power_of_two() {
-        return Err(format!("{items} work-items are no power of two"));
-    }
-    if MOVES * items < 2 * width {
-        return Err(format!(
-            "{items} work-items move {MOVES} elements each, which are fewer than the 2·{width} rows of the exchanges"
-        ));
-    }
-    // local memory holds two candidates for each work-item, a row with a reciprocal, the places of `width` pivots, and two lists of
-    // 2·`width` places
-    Ok(2 * items * (dtype.size() + size_of::<u64>()) + (1 + width) * dtype.size() + 5 * width * size_of::<u32>())
+    Ok(bytes)
 }

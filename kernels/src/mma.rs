@@ -40,7 +40,7 @@ pub(crate) const NO_UNIT: usize = 0;
 pub(crate) const SUB_GROUP: usize = 32;
 /// Maximum bytes of local memory of a work-group on devices of compute capability 9.0. Drivers report less for OpenCL (48 KiB), but
 /// take texts that declare more.
-const MAX_LOCAL_BYTES: usize = 227 << 10;
+pub(crate) const MAX_LOCAL_BYTES: usize = 227 << 10;
 /// Maximum number of bytes of C that a work-item holds: half of the 255 registers of 32 bits.
 const MAX_BYTES: usize = 512;
 /// Maximum number of unused elements between the lines, or the terms, of a slice.

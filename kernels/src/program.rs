@@ -179,8 +179,6 @@ pub enum Program {
         dtype: DType,
         /// Number of work-items in a work-group.
         items: usize,
-        /// Maximum number of columns of a panel, a power of two.
-        width: usize,
         /// Whether the text exchanges messages and compares candidates by PTX instructions, in sub-groups of 32 work-items.
         uses_ptx: bool,
     },
@@ -388,9 +386,10 @@ impl Program {
                 // as many rows, and the row that each place holds
                 local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
             }
-            Program::HeldRows { dtype, items, width, uses_ptx } => {
-                let bytes = held_rows::local_bytes(dtype, items, width, uses_ptx)?;
-                local("the search for a pivot", bytes).and_then(|()| group(items))
+            Program::HeldRows { dtype, items, uses_ptx } => {
+                let bytes = held_rows::local_bytes(dtype, items, uses_ptx)?;
+                // a text with PTX may use more local memory than the device reports
+                if uses_ptx { group(items) } else { local("the rows", bytes).and_then(|()| group(items)) }
             }
             // local memory holds a magnitude and a row number for each work-item
             Program::Panel { dtype, items } => {
@@ -460,10 +459,9 @@ impl Program {
                 ("solve", [&[("items", items), ("lanes", SOLVERS)][..], &own].concat())
             }
             Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
-            Program::HeldRows { dtype, items, width, uses_ptx } => {
-                let text = [("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
-                let fixed = [("region", held_rows::REGION), ("moves", held_rows::MOVES)];
-                ("held_rows", [&[("items", items), ("width", width)][..], &text, &fixed].concat())
+            Program::HeldRows { dtype, items, uses_ptx } => {
+                let text = [("items", items), ("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
+                ("held_rows", [&text[..], &held_rows::constants(uses_ptx)].concat())
             }
             Program::Panel { items, .. } => ("panel", vec![("items", items)]),
             Program::Strips { dtype, params: params @ StripParams { items, .. } } => {

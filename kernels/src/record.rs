@@ -6,7 +6,7 @@ use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Result};
 
 use crate::block::BlockParams;
 use crate::call::{Call, Target, View};
-use crate::database::{Family, GroupParams, Kernel};
+use crate::database::{Family, Kernel};
 use crate::instructions::enqueue;
 use crate::mma::MmaParams;
 use crate::product::Product;
@@ -43,13 +43,13 @@ impl Launch {
                 let same = |params| MmaParams { split: named.split, ..params } == named;
                 matches!(program, Program::GemmMma { params, .. } if same(params))
             }
-            Kernel::Group(family, GroupParams { items: named, width: columns }) => match family {
+            Kernel::Group(family, named) => match family {
                 Family::Elements => matches!(program, Program::Elements { group, .. } if group == named),
                 Family::Triangle => matches!(program, Program::Triangle { group, .. } if group == named),
                 Family::Exchange => matches!(program, Program::Exchange { items, .. } if items == named),
                 Family::Solve => matches!(program, Program::Solve { items, .. } if items == named),
                 Family::Panel => matches!(program, Program::Panel { items, .. } if items == named),
-                Family::HeldRows => matches!(program, Program::HeldRows { items, width, .. } if [items, width] == [named, columns]),
+                Family::HeldRows => matches!(program, Program::HeldRows { items, .. } if items == named),
                 Family::Columns => matches!(program, Program::Columns { items, .. } if items == named),
                 Family::Strips => matches!(program, Program::Strips { params, .. } if params.items == named),
                 // the size of a matrix decides how many work-items of the entry have work

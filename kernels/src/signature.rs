@@ -41,7 +41,7 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
         "gemm_vector" | "gemm_block" | "gemm_mma" => signature("gemm_tile"),
         "getrf_held_rows" => {
             let panel = signature("getrf_panel");
-            [&panel[..4], &[("left", Size), ("right", Size)], &panel[4..], &[("records", StripCounters)]].concat()
+            [&panel[..4], &[("left", Size), ("solved", Size), ("right", Size)], &panel[4..], &[("records", StripCounters)]].concat()
         }
         "mma_probe" => vec![("x", In), ("y", Out)],
         "sum_parts" => vec![

@@ -108,8 +108,7 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             }
             let family = Family::ALL.into_iter().find(|family| family.name() == kernel)?;
             let most = if matches!(family, Family::Batched | Family::Elements | Family::Triangle) { 8 } else { 10 };
-            let items = axis("items", &(0..=most).map(|power| 1 << power).collect::<Vec<usize>>());
-            if family == Family::HeldRows { vec![items, axis("width", &[16, 32, 64, 128])] } else { vec![items] }
+            vec![axis("items", &(0..=most).map(|power| 1 << power).collect::<Vec<usize>>())]
         }
     })
 }
@@ -213,6 +212,7 @@ impl Task {
                 "columns",
                 "panel",
                 "lu_block",
+                "held_block",
                 "lu_panel",
                 "lu_strips",
                 "lu_waiting_strips",

@@ -32,6 +32,8 @@ pub enum Threshold {
     ExchangeGroups,
     /// Maximum number of columns of LU that are factored before the columns on their right are updated, rounded up to whole panels.
     LuBlock,
+    /// Maximum number of columns of a block of LU in which each panel of held rows updates all columns on its right at once.
+    HeldBlock,
     /// Maximum number of columns of a panel that one work-group factors (kernel `getrf_panel`).
     LuPanel,
     /// Maximum number of rows of a panel that many work-groups factor column by column (kernel `getrf_column`).
@@ -62,7 +64,7 @@ struct Description {
 
 impl Threshold {
     /// All thresholds, in the order of their declaration.
-    pub const ALL: [Threshold; 17] = [
+    pub const ALL: [Threshold; 18] = [
         Threshold::CopyOperands,
         Threshold::CopiedTerms,
         Threshold::RepackB,
@@ -72,6 +74,7 @@ impl Threshold {
         Threshold::BatchedLu,
         Threshold::ExchangeGroups,
         Threshold::LuBlock,
+        Threshold::HeldBlock,
         Threshold::LuPanel,
         Threshold::LuColumns,
         Threshold::LuStrips,
@@ -97,6 +100,7 @@ impl Threshold {
             Threshold::BatchedLu => fixed("batched_lu", "order", &["getrf_rows", "getrf_batched", "getrs_batched"]),
             Threshold::ExchangeGroups => searched("exchange_groups", "groups", &["exchange"], &[32, 64, 128, 256, 512, 1024]),
             Threshold::LuBlock => searched("lu_block", "columns", of_lu, &[128, 256, 512, 1024, 2048]),
+            Threshold::HeldBlock => searched("held_block", "columns", &["getrf_held_rows"], &[32, 64, 128, 256, 512]),
             Threshold::LuPanel => searched("lu_panel", "columns", &["getrf_panel"], &[4, 8, 16, 32, 64]),
             Threshold::LuColumns => fixed("lu_columns", "rows", &["getrf_column"]),
             Threshold::LuStrips => searched("lu_strips", "strips", &["getrf_strip"], &[16, 32, 64, 128, 256]),
@@ -153,6 +157,7 @@ impl Threshold {
             | Threshold::SplitGroups
             | Threshold::ExchangeGroups
             | Threshold::LuBlock
+            | Threshold::HeldBlock
             | Threshold::LuStrips
             | Threshold::LuWaitingStrips
             | Threshold::StripElements => (value >= 1, "is at least 1: a part of the work is not empty".to_owned()),

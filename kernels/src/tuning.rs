@@ -2,7 +2,7 @@
 
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits};
 
-use crate::database::{Database, Entry, Family, GroupParams, Kernel, LeastGroups, ProductSizes, Speed};
+use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
 use crate::held_rows::HeldRows;
 use crate::mma::NO_UNIT;
 use crate::product::Product;
@@ -33,7 +33,7 @@ pub struct Tuning {
     /// Kernels for products, first in f32, then in f64.
     products: [List<Product>; 2],
     /// Parameters for each family, first in f32, then in f64.
-    groups: [[List<GroupParams>; 2]; Family::ALL.len()],
+    groups: [[List<usize>; 2]; Family::ALL.len()],
     /// Thresholds between kernels.
     thresholds: Thresholds,
     /// Maximum scratch memory for one [`Purpose`], in bytes. The value is the size of the largest buffer, or less under a memory
@@ -236,11 +236,6 @@ impl Tuning {
     /// Returns the sizes of work-groups of a family for a panel of `rows` rows, in the order of preference. Families that factor
     /// no panels ignore `rows`.
     pub(crate) fn groups(&self, family: Family, dtype: DType, rows: usize) -> impl Iterator<Item = usize> {
-        self.group_params(family, dtype, rows).map(|params| params.items)
-    }
-
-    /// Returns the parameters of a family for a panel of `rows` rows, as [`groups`](Self::groups) does.
-    pub(crate) fn group_params(&self, family: Family, dtype: DType, rows: usize) -> impl Iterator<Item = GroupParams> {
         let entries = self.groups[family as usize][index(dtype)].entries.iter();
         entries.filter(move |ranked| rows >= ranked.least).map(|ranked| ranked.params)
     }
@@ -294,7 +289,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
         }
         Kernel::Cpu(blocks) => return blocks.check(dtype),
         Kernel::Threshold(..) | Kernel::Stop(_) => return Ok(()),
-        Kernel::Group(family, GroupParams { items, width }) => match family {
+        Kernel::Group(family, items) => match family {
             Family::Elements => Program::Elements { dtype, group: items },
             Family::Triangle => Program::Triangle { dtype, group: items },
             Family::Exchange => Program::Exchange { dtype, items },
@@ -308,7 +303,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             Family::HeldRows if dialect != Dialect::OpenClC => {
                 return Err("the language is OpenCL C, in which the kernel is written".to_owned());
             }
-            Family::HeldRows => Program::HeldRows { dtype, items, width, uses_ptx: takes_ptx(facts) },
+            Family::HeldRows => Program::HeldRows { dtype, items, uses_ptx: takes_ptx(facts) },
             Family::Strips => {
                 let params = StripParams::widest(items);
                 let params = params.ok_or_else(|| format!("{items} work-items are too few for a strip"))?;

@@ -56,8 +56,7 @@ impl Goal {
         let space = Space::new(axes.collect(), |values| {
             let values: Vec<(&str, usize)> = names.iter().copied().zip(values.iter().copied()).collect();
             let kernel = Kernel::new(kernel, &values)?;
-            if matches!(kernel, Kernel::Group(Family::HeldRows, params) if !HeldRows::on(&device.facts).hold(call.sizes[0], params.items))
-            {
+            if matches!(kernel, Kernel::Group(Family::HeldRows, items) if !HeldRows::on(&device.facts).hold(call.sizes[0], items)) {
                 return Err("the work-groups that run at the same time hold all rows of the panel".to_owned());
             }
             check(kernel, call.dtype(), &device.facts, device.dialect())

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use lapidary_core::{DType, DeviceKind};
 
-use super::{CPU_BLOCKS, Entry, Family, GroupParams, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope, Speed};
+use super::{CPU_BLOCKS, Entry, Family, Kernel, Least, LeastGroups, Orientation, ProductSizes, Scope, Speed};
 use crate::cpu::CpuBlocks;
 use crate::product::Product;
 use crate::thresholds::Threshold;
@@ -210,8 +210,7 @@ pub(super) fn kernel(name: &str, mut values: Vec<(&str, usize)>) -> Result<Kerne
         threshold.check(value)?;
         Kernel::Threshold(threshold, value)
     } else {
-        let family = family(name)?;
-        Kernel::Group(family, GroupParams::from_values(family, &mut value)?)
+        Kernel::Group(family(name)?, value("items").ok_or("items is not given")?)
     };
     match values.first() {
         None => Ok(kernel),

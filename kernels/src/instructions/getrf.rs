@@ -4,8 +4,8 @@ use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
-use crate::database::{Family, GroupParams};
-use crate::held_rows::RECORD_BYTES;
+use crate::database::Family;
+use crate::held_rows::{RECORD_BYTES, WIDTH};
 use crate::program::{COLUMNS, Program, notes, rows_of_group};
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
@@ -62,9 +62,8 @@ impl<'a, B> Panel<'a, B> {
 enum PanelKernel {
     /// The fields are the shape of a strip and the maximum number of strips. One work-group factors each strip.
     Strips(StripParams, usize),
-    /// Work-groups that wait for one another hold the rows of the panel. The field holds the size of a work-group and the
-    /// maximum number of columns.
-    HeldRows(GroupParams),
+    /// Work-groups that wait for one another hold the rows of the panel. The field is the number of work-items in a work-group.
+    HeldRows(usize),
     /// Many work-groups factor the panel column by column. The field is the number of work-items in a work-group.
     Columns(usize),
     /// One work-group factors the panel. The fields are its number of work-items and the maximum number of columns.
@@ -76,7 +75,7 @@ impl PanelKernel {
     fn width(&self) -> usize {
         match self {
             PanelKernel::Strips(params, strips) => strips * params.width,
-            PanelKernel::HeldRows(params) => params.width,
+            PanelKernel::HeldRows(_) => WIDTH,
             PanelKernel::Columns(_) => COLUMNS,
             PanelKernel::Group(_, width) => *width,
         }
@@ -115,12 +114,17 @@ impl<D: Target> Sequence<'_, D> {
         }
         let way = self.choose_panel_kernel(a.rows)?;
         let (width, is_held) = (way.width(), matches!(way, PanelKernel::HeldRows(_)));
-        if a.cols <= width {
+        if let PanelKernel::HeldRows(items) = way
+            && a.cols <= self.threshold(Threshold::HeldBlock).max(width)
+        {
+            // SAFETY: the caller upholds the contract of this module.
+            unsafe { self.factor_held_rows(items, panel)? }
+        } else if a.cols <= width {
             // SAFETY: the caller upholds the contract of this module.
             unsafe {
                 match way {
                     PanelKernel::Strips(params, _) => self.getrf_strips(params, panel)?,
-                    PanelKernel::HeldRows(params) => self.getrf_held_rows(params, panel)?,
+                    PanelKernel::HeldRows(_) => unreachable!("a block is at least as wide as a panel"),
                     PanelKernel::Columns(items) => self.getrf_columns(items, panel)?,
                     PanelKernel::Group(items, _) => self.getrf_panel(items, panel)?,
                 }
@@ -151,11 +155,10 @@ impl<D: Target> Sequence<'_, D> {
         let (waits, room) = (self.device.tuning().groups_may_wait, self.device.tuning().max_scratch_bytes);
         let held = self.device.tuning().held_rows;
         for entry in 0.. {
-            let Some(params) = self.device.tuning().group_params(Family::HeldRows, dtype, rows).nth(entry) else { break };
-            let GroupParams { items, width } = params;
-            let program = Program::HeldRows { dtype, items, width, uses_ptx: held.uses_ptx };
+            let Some(items) = self.device.tuning().groups(Family::HeldRows, dtype, rows).nth(entry) else { break };
+            let program = Program::HeldRows { dtype, items, uses_ptx: held.uses_ptx };
             if held.hold(rows, items) && RECORD_BYTES <= room && self.device.can_run(&program, "getrf_held_rows")? {
-                return Ok(PanelKernel::HeldRows(params));
+                return Ok(PanelKernel::HeldRows(items));
             }
         }
         let most = self.threshold(if waits { Threshold::LuWaitingStrips } else { Threshold::LuStrips });
@@ -197,8 +200,15 @@ impl<D: Target> Sequence<'_, D> {
         // SAFETY: the caller upholds the contract of this module.
         unsafe {
             self.trsm(unit_lower, left.a.sub(0, 0, n1, n1), a12)?;
-            self.gemm(self.value(-1.0), (Op::NoTrans, left.a.sub(n1, 0, below, n1)), (Op::NoTrans, a12), self.value(1.0), a22)
+            self.update(left.a, a12, a22)
         }
+    }
+
+    /// Computes A22 ← A22 − A21·A12, where A21 is the part of a factored panel below its first square.
+    unsafe fn update(&mut self, panel: View<'_, D::Buffer>, a12: View<'_, D::Buffer>, a22: View<'_, D::Buffer>) -> Result<()> {
+        let a21 = panel.sub(panel.cols, 0, panel.rows - panel.cols, panel.cols);
+        // SAFETY: the caller upholds the contract of this module.
+        unsafe { self.gemm(self.value(-1.0), (Op::NoTrans, a21), (Op::NoTrans, a12), self.value(1.0), a22) }
     }
 
     /// Applies the row exchanges of a panel to its other columns.
@@ -241,16 +251,34 @@ impl<D: Target> Sequence<'_, D> {
         launch("leave_strips", [params.height(), strips.div_ceil(STRIPS_PER_ITEM)], &[&extents[..], &memory].concat())
     }
 
-    /// Factors a narrow panel with work-groups that wait for one another, and exchanges the rows of its other columns.
-    unsafe fn getrf_held_rows(&mut self, params: GroupParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    /// Factors a block by panels of [`WIDTH`] columns, and exchanges the rows of its other columns. The launch that factors a panel also
+    /// computes the rows of U in the columns of the block on its right, which a product then updates.
+    unsafe fn factor_held_rows(&mut self, items: usize, block: Panel<'_, D::Buffer>) -> Result<()> {
+        let Panel { a, .. } = block;
+        for col in (0..a.cols).step_by(WIDTH) {
+            let panel = block.from(col, WIDTH.min(a.cols - col));
+            let (n1, end) = (panel.a.cols, col + panel.a.cols);
+            let right = a.sub(col, end, panel.a.rows, a.cols - end);
+            // SAFETY: the caller upholds the contract of this module.
+            unsafe {
+                self.getrf_held_rows(items, panel, right.cols)?;
+                self.update(panel.a, right.sub(0, 0, n1, right.cols), right.sub(n1, 0, right.rows - n1, right.cols))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Factors a panel with work-groups that wait for one another, and exchanges the rows of its other columns. In the first `solved` columns
+    /// on the right, computes A12 ← L11⁻¹·A12 too.
+    unsafe fn getrf_held_rows(&mut self, items: usize, panel: Panel<'_, D::Buffer>, solved: usize) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
-        let [left, right] = if pivoting { [panel.left, panel.right] } else { [0; 2] };
-        let (GroupParams { items, width }, held) = (params, self.device.tuning().held_rows);
-        let (groups, uses_ptx) = (held.groups(a.rows, items, left + right), held.uses_ptx);
+        let [left, right] = if pivoting { [panel.left, panel.right - solved] } else { [0; 2] };
+        let held = self.device.tuning().held_rows;
+        let (groups, uses_ptx) = (held.groups(a.rows, items, left + solved + right), held.uses_ptx);
         let records = self.device.scratch(Purpose::Synchronisation, RECORD_BYTES)?;
-        let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, left, right].map(Arg::Size);
+        let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, left, solved, right].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*records)]].concat();
-        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, width, uses_ptx }, [groups * items, 1]);
+        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, uses_ptx }, [groups * items, 1]);
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has
         // room for all records, was zero at first, and is written by this kernel only.
         unsafe { self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args }) }

@@ -126,24 +126,24 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
     }
 }
 
-/// Held rows take no launch for row exchanges: the launch that factors a panel exchanges the rows of all columns, by more work-groups than hold
-/// rows. Panels with fewer rows than the entry requires are factored by strips, and take launches for exchanges.
+/// Held rows take no launches for row exchanges and solves: the launch that factors a panel exchanges the rows of all columns, by more
+/// work-groups than hold rows, and solves in the other columns of its block. Panels with fewer rows than the entry requires are factored by strips, and take launches for exchanges.
 #[test]
 fn held_rows_exchange_rows_in_the_launch_of_the_panel() {
     let mut facts = DeviceFacts { compute_units: Some(132), queues: 2, ..device(DeviceKind::Gpu) };
     facts.identity.architecture = "sm_90".to_owned();
-    let launched = |entry: &str| {
+    let launched = |entry: &str, rows, cols| {
         let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::OpenClC);
-        lu(tuning.preferring(entry, &facts, Dialect::OpenClC).unwrap(), 300, 224)
+        lu(tuning.preferring(entry, &facts, Dialect::OpenClC).unwrap(), rows, cols)
     };
     let named = |launched: &[(&str, usize)], name: &str| launched.iter().filter(|(kernel, _)| *kernel == name).count();
-    let held = launched("held_rows items=256");
-    assert_eq!(["getrf_held_rows", "exchange", "clear"].map(|name| named(&held, name)), [7, 0, 0], "{held:?}");
+    let held = launched("held_rows items=256", 300, 224);
+    assert_eq!(["getrf_held_rows", "exchange", "solve"].map(|name| named(&held, name)), [7, 0, 0], "{held:?}");
     // 192 other columns
     assert_eq!(held[0], ("getrf_held_rows", 6 * 256));
-    // the block of 128 columns on the left is factored by held rows, and the block of 96 columns on the right by one set of strips
-    let mixed = launched("held_rows items=256 rows>=200");
-    assert_eq!(["getrf_held_rows", "enter_strips", "exchange"].map(|name| named(&mixed, name)), [4, 1, 1], "{mixed:?}");
+    // two blocks of 160 columns are factored by held rows, and the block of 280 columns on the right by strips
+    let mixed = launched("held_rows items=256 rows>=400", 700, 600);
+    assert_eq!(["getrf_held_rows", "enter_strips", "exchange"].map(|name| named(&mixed, name)), [10, 1, 1], "{mixed:?}");
 }
 
 /// No instruction requests more scratch memory than an eighth of the memory limit.

@@ -1,59 +1,107 @@
+// number of work-items of a sub-group
+#define LANES 32
+#define CANDIDATES (ITEMS / LANES)
 // no barrier is needed: a work-item that waits for a message does not stop other work-items of its work-group
 #define BARRIER_AFTER_SENDING
 
-// The functions below write and read words of messages in global memory. Other work-groups access the same words at the same time, so that
+// The functions below write and read pieces of messages in global memory. Other work-groups access the same pieces at the same time, so that
 // the accesses have the scope of the device (PTX ISA, section memory consistency model).
-static void put_word(__global ulong *to, ulong word) {
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(to), "l"(word));
+static void put_piece(__global Piece *to, Piece p) {
+#if REAL_BYTES == 8
+    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" :: "l"(to), "l"(p.x), "l"(p.y));
+#else
+    asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" :: "l"(to), "r"(p.x), "r"(p.y), "r"(p.z), "r"(p.w));
+#endif
 }
 
-static void put_words(__global ulong *to, ulong2 words) {
-    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" :: "l"(to), "l"(words.x), "l"(words.y));
-}
-
-static ulong get_word(__global const ulong *from) {
-    ulong word;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from));
-    return word;
-}
-
-static ulong2 get_words(__global const ulong *from) {
+static Piece get_piece(__global const Piece *from) {
+    Piece p;
+#if REAL_BYTES == 8
     ulong x, y;
     asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "l"(from));
-    return (ulong2)(x, y);
+    p = (Piece)(x, y);
+#else
+    uint x, y, z, w;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "l"(from));
+    p = (Piece)(x, y, z, w);
+#endif
+    return p;
 }
 
-// Returns the largest, or the smallest, x of the 32 work-items of a sub-group (PTX ISA, section redux).
-static uint max_of_sub_group(uint x) {
+// Returns the largest, or the smallest, x of the work-items of a sub-group (PTX ISA, section redux).
+static uint max_of_lanes(uint x) {
     uint most;
     asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(x));
     return most;
 }
 
-static uint min_of_sub_group(uint x) {
+static uint min_of_lanes(uint x) {
     uint least;
     asm volatile("redux.sync.min.u32 %0, %1, 0xffffffff;" : "=r"(least) : "r"(x));
     return least;
 }
 
-// Returns the best candidate of a sub-group.
-static Candidate best_of_sub_group(Candidate c) {
-#if WORDS == 2
-    const uint high = max_of_sub_group((uint)(c.bits >> 32)), low = max_of_sub_group((uint)(c.bits >> 32) == high ? (uint)c.bits : 0);
-    const Bits most = (ulong)high << 32 | low;
-#else
-    const Bits most = max_of_sub_group(c.bits);
-#endif
-    const Candidate best = {most, min_of_sub_group(c.bits == most ? c.origin : NOWHERE)};
-    return best;
+// Returns a bit for each work-item of a sub-group, which is set if the condition holds there (PTX ISA, section vote).
+static uint lanes_with(int condition) {
+    uint lanes;
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(lanes) : "r"(condition));
+    return lanes;
 }
 
-// Returns the best candidate of a work-group.
-#define CANDIDATES (ITEMS / 32)
-static Candidate best_of_group(Candidate c, __local Candidate *candidates) {
-    c = best_of_sub_group(c);
-    if (get_local_id(0) % 32 == 0) candidates[get_local_id(0) / 32] = c;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return best_of_sub_group(candidates[get_local_id(0) % CANDIDATES]);
+// Returns the number of the work-item of a sub-group that holds the best candidate. All work-items of the sub-group call the function.
+static uint lane_of_best(Candidate c, __local Candidate *candidates) {
+#if REAL_BYTES == 8
+    const uint high = (uint)(c.bits >> 32);
+#else
+    const uint high = c.bits;
+#endif
+    const uint most = max_of_lanes(high);
+    uint lanes = lanes_with(high == most);
+    // few steps have several candidates with the same leading bits
+    if (lanes & (lanes - 1)) {
+        int is_best = high == most;
+#if REAL_BYTES == 8
+        const uint low = is_best ? (uint)c.bits : 0, most_of_low = max_of_lanes(low);
+        is_best = is_best && low == most_of_low;
+#endif
+        const uint origin = is_best ? c.origin : NOWHERE, least = min_of_lanes(origin);
+        lanes = lanes_with(is_best && origin == least);
+    }
+    // the lowest bit that is set, as several work-items may hold no candidate
+    return 31 - clz(lanes & -lanes);
+}
+
+static uint uint_of_lane(uint x, uint lane) {
+    uint of_lane;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(of_lane) : "r"(x), "r"(lane));
+    return of_lane;
+}
+
+// Returns `origin` of the work-item `lane` of a sub-group.
+static uint origin_of_lane(uint origin, uint lane, __local const Candidate *candidates) {
+    return uint_of_lane(origin, lane);
+}
+
+// Returns x of the work-item `lane` of a sub-group (PTX ISA, section shfl).
+static real real_of_lane(real x, uint lane, __local real *values) {
+#if REAL_BYTES == 8
+    const ulong bits = as_ulong(x);
+    return as_double((ulong)uint_of_lane((uint)(bits >> 32), lane) << 32 | uint_of_lane((uint)bits, lane));
+#else
+    return as_float(uint_of_lane(as_uint(x), lane));
+#endif
+}
+
+// Returns 1/x with an error of a few roundings. Returns zero if the reciprocal is subnormal, and an infinity if x is. A division in
+// double precision takes 200 cycles here, and this function takes about 70. (PTX ISA, section rcp; Newton's method)
+static real reciprocal_of(real x) {
+#if REAL_BYTES == 8
+    double r;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+    r = fma(r, fma(-x, r, 1.0), r);
+    return fma(r, fma(-x, r, 1.0), r);
+#else
+    return 1 / x;
+#endif
 }
 

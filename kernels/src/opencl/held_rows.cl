@@ -1,51 +1,3 @@
-static ulong word(uint step, uint data) {
-    return (ulong)step << 32 | data;
-}
-
-static int has_come(ulong word, uint step) {
-    return (uint)(word >> 32) == step;
-}
-
-static void send_element(__global ulong *to, uint step, real x) {
-    const Bits bits = AS_BITS(x);
-#if WORDS == 2
-    put_words(to, (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32))));
-#else
-    put_word(to, word(step, bits));
-#endif
-}
-
-static real receive_element(__global const ulong *from, uint step) {
-#if WORDS == 2
-    ulong2 words;
-    do words = get_words(from);
-    while (!has_come(words.x, step) || !has_come(words.y, step));
-    return AS_REAL((uint)words.x | words.y << 32);
-#else
-    ulong word;
-    do word = get_word(from);
-    while (!has_come(word, step));
-    return AS_REAL((uint)word);
-#endif
-}
-
-static void send_candidate(__global ulong *record, uint step, Candidate c) {
-    const ulong bits = c.bits;
-    put_words(record, (ulong2)(word(step, (uint)bits), word(step, (uint)(bits >> 32))));
-    put_word(record + 2, word(step, c.origin));
-}
-
-static Candidate receive_candidate(__global const ulong *record, uint step) {
-    ulong2 bits;
-    ulong origin;
-    do {
-        bits = get_words(record);
-        origin = get_word(record + 2);
-    } while (!has_come(bits.x, step) || !has_come(bits.y, step) || !has_come(origin, step));
-    const Candidate c = {(Bits)((uint)bits.x | bits.y << 32), (uint)origin};
-    return c;
-}
-
 // Returns the row at `place` as a candidate for the pivot of column s. The element of the row in column s is x.
 static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pivoting) {
     const Candidate none = {0, NOWHERE};
@@ -55,21 +7,23 @@ static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pi
     return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
 }
 
-// A work-item moves MOVES elements at once. PLACE_OF_MOVE(q) is the index in `to` and `from` of the places between which element q moves,
-// and COLUMN_OF_MOVE(q) is the column of element q.
-#define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
-#define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
-#define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])
-// the element of a row in a column outside of the panel; `column` counts these columns only
-#define OTHER(row, column) AT(a, row, (column) < left ? (column) : (column) + n)
+// Returns the candidate whose record begins with this piece.
+static Candidate candidate_in(Piece head) {
+    const Candidate c = {head.x, (uint)head.y};
+    return c;
+}
 
-// Exchanges the rows of the columns outside of the panel. Element (0, 0) of `a` is the first element of the leftmost of these columns. All
-// elements of a column are read before an element of the column is written.
-static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ulong a_at, ulong a_ld, __local const uint *pivots,
-                          __local uint *to, __local uint *from) {
-    const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint e = t; e < PLACES; e += ITEMS) {
+// Returns word e of the message for a record. The record holds `live` elements of the row; the message also holds the elements of L of the
+// row, which belongs to work-item `owner`.
+static Bits word_of(__local const Bits *record, __local const real *factors, uint e, uint live, uint owner) {
+    const uint kept = HEAD * V + live;
+    const Bits bits = e < kept ? record[e] : AS_BITS(factors[(e - kept) * ITEMS + owner]);
+    return ~(bits == (Bits)-1 ? bits - 1 : bits);
+}
+
+// Lists the moves of all exchanges together: the row at the place from[e] moves to the place to[e].
+static void list_moves(__local const uint *pivots, __local uint *to, __local uint *from) {
+    for (uint e = get_local_id(0); e < PLACES; e += ITEMS) {
         const uint place = e < WIDTH ? e : pivots[e - WIDTH];
         // the row that ends at this place is found by the exchanges in reverse order
         uint row = place;
@@ -82,7 +36,22 @@ static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ul
         from[e] = is_new ? row : place;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (ulong begin = group; begin < left + right; begin += (ulong)groups * MOVES * ITEMS / PLACES) {
+}
+
+// A work-item moves MOVES elements at once. PLACE_OF_MOVE(q) is the index in `to` and `from` of the places between which element q moves,
+// and COLUMN_OF_MOVE(q) is the column of element q.
+#define PLACE_OF_MOVE(q) ((t + (q) * ITEMS) % PLACES)
+#define COLUMN_OF_MOVE(q) (begin + (ulong)((t + (q) * ITEMS) / PLACES) * groups)
+#define IS_MOVE(q) (COLUMN_OF_MOVE(q) < left + right && from[PLACE_OF_MOVE(q)] != to[PLACE_OF_MOVE(q)])
+// the element of a row in a column outside of the panel; `column` counts the columns whose rows are only exchanged
+#define OTHER(row, column) AT(a, row, (column) < left ? (column) : (column) + between)
+
+// Exchanges the rows of `left` and `right` columns, between which `between` other columns lie. Element (0, 0) of `a` is the first element of
+// the leftmost column. All elements of a column are read before an element of the column is written.
+static void exchange_rows(ulong left, ulong right, ulong between, __global real *a, ulong a_at, ulong a_ld, __local const uint *to,
+                          __local const uint *from) {
+    const uint t = get_local_id(0), groups = get_num_groups(0);
+    for (ulong begin = get_group_id(0); begin < left + right; begin += (ulong)groups * MOVES * ITEMS / PLACES) {
         real x[MOVES];
         #pragma unroll
         for (uint q = 0; q < MOVES; ++q)
@@ -94,85 +63,151 @@ static void exchange_rows(ulong n, ulong left, ulong right, __global real *a, ul
     }
 }
 
-// Finds the best candidate of a work-group, sends its magnitude and its place, and returns the candidate.
-static Candidate send_best(Candidate c, __global ulong *record, uint step, __local Candidate *candidates) {
-    c = best_of_group(c, candidates);
-    if (get_local_id(0) == 0) send_candidate(record, step, c);
-    return c;
+// Exchanges the rows of `columns` columns, and computes the first n rows of U there: U12 ← L11⁻¹·A12. L11 lies in `top`. WIDTH work-items
+// have a column.
+static void solve_rows(uint n, ulong columns, __global real *a, ulong a_at, ulong a_ld, __local const real *top, __local const uint *to,
+                       __local const uint *from, __local real *values) {
+    const uint t = get_local_id(0), i = t % WIDTH, together = ITEMS / WIDTH;
+    for (ulong begin = get_group_id(0) * together; begin < columns; begin += get_num_groups(0) * together) {
+        const ulong column = begin + t / WIDTH;
+        const int is_column = column < columns, is_move = is_column && from[WIDTH + i] != to[WIDTH + i];
+        real x = is_column && i < n ? AT(a, from[i], column) : 0;
+        const real moved = is_move ? AT(a, from[WIDTH + i], column) : 0;
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        if (is_move) AT(a, to[WIDTH + i], column) = moved;
+        for (uint k = 0; k < n; ++k) {
+            const real solved = real_of_lane(x, k, values);
+            if (i > k) x -= top[i * STRIDE + k] * solved;
+        }
+        if (is_column && i < n) AT(a, i, column) = x;
+    }
 }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, const ulong left, const ulong right,
-                     __global real *a, const ulong a_at, const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info,
-                     const ulong info_at, __global ulong *records) {
-    __local Candidate candidates[2][CANDIDATES];
-    // the reciprocal of the pivot, followed by the row of the pivot
-    __local real received[WIDTH + 1];
+void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const ulong first, const ulong left, const ulong solved,
+                     const ulong right, __global real *a, const ulong a_at, const ulong a_ld, __global int *ipiv, const ulong ipiv_at,
+                     __global int *info, const ulong info_at, __global ulong *records) {
+    // `sent` holds the records of the best candidates of all sub-groups, and `received` those of all work-groups
+    __local Piece sent[CANDIDATES * PIECES], received[MAX_GROUPS * PIECES];
+    // factors[s·ITEMS + t] is the element of L in column s of the row of work-item t; row s of `top` is row s of L and U
+    __local real factors[WIDTH * ITEMS], top[WIDTH * STRIDE], values[ITEMS];
     // pivots[s] is the place of the pivot of step s; together, all exchanges move the row at the place from[e] to the place to[e]
     __local uint pivots[WIDTH], from[PLACES], to[PLACES];
-    const uint t = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
+    __local Candidate candidates[ITEMS];
+    const uint t = get_local_id(0), lane = t % LANES, group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
+    const uint count = groups * PIECES;
     const Candidate none = {0, NOWHERE};
-    const ulong launches = records[0], used = records[1], words = 2 * groups * RECORD;
-    __global ulong *const region = records + 2 + launches % 2 * REGION, *const last = records + 2 + (launches + 1) % 2 * REGION;
+    const ulong launches = records[0], used = records[1];
+    __global Piece *const regions = (__global Piece *)(records + 2), *const last = regions + (launches + 1) % 2 * REGION;
     for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
     real x[WIDTH];
     #pragma unroll
     for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
-    uint place = i;
+    uint place = i, singular = 0;
     for (uint e = t; e < WIDTH; e += ITEMS) pivots[e] = e;
+    __global Piece *set = regions + launches % 2 * REGION;
+    __local Piece *const own = sent + t / LANES * PIECES;
+    __local const real *u = 0;
+    real l = 0;
 
-    Candidate best = candidate_of_row(x[0], place, group, 0, pivoting);
-    best = send_best(best, region + group * RECORD, 1, candidates[0]);
-    for (uint s = 0; s < n; ++s) {
-        const uint step = s + 1, count = WIDTH - s;
-        __global ulong *const set = region + s % 2 * groups * RECORD, *const next_set = region + step % 2 * groups * RECORD;
-        if (place == PLACE(best.origin)) {
-            __global ulong *const row = set + group * RECORD + HEAD;
+    for (uint s = 0; s < n; ++s, set += count) {
+        // column s is updated first, because the search for a pivot reads only this column
+        const uint live = WIDTH - s;
+        const real first_x = s == 0 ? x[0] : x[1] - l * u[1];
+        const Candidate mine = candidate_of_row(first_x, place, group, s, pivoting != 0);
+        const uint best_lane = lane_of_best(mine, candidates);
+        // a row that has become a row of U is updated too, but it is not used any more
+        #pragma unroll
+        for (uint q = 0; q < WIDTH; q += CHUNK)
+            if (s > 0 && q <= live)
+                #pragma unroll
+                for (uint e = q; e < q + CHUNK; ++e)
+                    if (e > 1) x[e - 1] = x[e] - l * u[e];
+        x[0] = first_x;
+        if (lane == best_lane) {
+            // the head has the number of the work-item, which a receiver does not need
+#if REAL_BYTES == 8
+            own[0] = (Piece)(mine.bits, (ulong)t << 32 | mine.origin);
+            own[1] = (Piece)(AS_BITS(reciprocal_of(first_x)), 0);
+#else
+            own[0] = (Piece)(mine.bits, mine.origin, AS_BITS(reciprocal_of(first_x)), t);
+#endif
             #pragma unroll
-            for (uint q = 0; q < WIDTH; ++q)
-                if (q < count) send_element(row + (q + 1) * WORDS, step, x[q]);
-            send_element(row, step, 1 / x[0]);
+            for (uint q = 0; q < WIDTH; q += CHUNK)
+                if (q < live)
+                    #pragma unroll
+                    for (uint e = q; e < q + CHUNK; e += V) *(__local Reals *)(own + HEAD + e / V) = REALS(e);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const Candidate of_lanes = lane < CANDIDATES ? candidate_in(sent[lane * PIECES]) : none;
+        if (t / LANES == lane_of_best(of_lanes, candidates) && lane < PIECES) {
+            __local const Bits *const record = (__local const Bits *)own;
+#if REAL_BYTES == 8
+            const uint owner = (uint)(own[0].y >> 32);
+#define WORD(k) word_of(record, factors, lane * V + k, live, owner)
+            put_piece(set + group * PIECES + lane, (Piece)(WORD(0), WORD(1)));
+#else
+            const uint owner = own[0].w;
+#define WORD(k) word_of(record, factors, lane * V + k, live, owner)
+            put_piece(set + group * PIECES + lane, (Piece)(WORD(0), WORD(1), WORD(2), WORD(3)));
+#endif
         }
 
         BARRIER_AFTER_SENDING;
-        const Candidate other = t < groups ? receive_candidate(set + t * RECORD, step) : none;
-        const Candidate pivot_row = best_of_group(other, candidates[1]);
-        __global const ulong *const row = set + GROUP(pivot_row.origin) * RECORD + HEAD;
-        for (uint e = t; e <= count; e += ITEMS) received[e] = receive_element(row + e * WORDS, step);
+        for (uint begin = t; begin < count; begin += AT_ONCE * ITEMS) {
+            Piece p[AT_ONCE];
+            int is_missing;
+            do {
+                is_missing = 0;
+                #pragma unroll
+                for (uint q = 0; q < AT_ONCE; ++q)
+                    if (begin + q * ITEMS < count) {
+                        p[q] = get_piece(set + begin + q * ITEMS);
+                        is_missing |= ANY_IS_ZERO(p[q]);
+                    }
+            } while (is_missing);
+            #pragma unroll
+            for (uint q = 0; q < AT_ONCE; ++q)
+                if (begin + q * ITEMS < count) received[begin + q * ITEMS] = ~p[q];
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
+        Candidate best = none;
+        for (uint g = lane; g < groups; g += LANES) {
+            const Candidate c = candidate_in(received[g * PIECES]);
+            if (c.bits > best.bits || (c.bits == best.bits && c.origin < best.origin)) best = c;
+        }
+        const uint origin = origin_of_lane(best.origin, lane_of_best(best, candidates), candidates);
 
-        const uint p = PLACE(pivot_row.origin);
-        __local const real *const u = received + 1;
-        const real reciprocal = received[0], pivot = u[0];
+        const uint p = PLACE(origin);
+        __local const real *const row = (__local const real *)(received + GROUP(origin) * PIECES);
+        u = row + HEAD * V;
+        const real reciprocal = row[2], pivot = u[0];
         place = place == p ? s : place == s ? p : place;
-        const int is_below = place > s;
-        real l = x[0];
-        if (is_below && pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * reciprocal : l / pivot;
-        // column s + 1 is updated first, because the next search for a pivot reads only this column
-        x[0] = is_below && step < WIDTH ? x[1] - l * u[1] : x[1];
-        if (step < n) {
-            best = candidate_of_row(x[0], place, group, step, pivoting);
-            best = send_best(best, next_set + group * RECORD, step + 1, candidates[0]);
-        }
+        l = x[0];
+        if (fabs(pivot) >= MIN_POSITIVE && fabs(reciprocal) >= MIN_POSITIVE) l *= reciprocal;
+        else if (pivot != 0) l /= pivot;
+        if (place > s) factors[s * ITEMS + t] = l;
+        // the last work-items store row s of L and U
+        const uint q = t - (ITEMS - WIDTH);
+        if (q < WIDTH) top[s * STRIDE + (s + q) % WIDTH] = u[q];
         if (t == 0) pivots[s] = p;
-        if (i == 0) {
-            ipiv[ipiv_at + s] = (int)(first + p);
-            if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + s + 1);
-        }
-        // columns whose steps are complete lie in the last registers
-        #pragma unroll
-        for (uint q = 2; q < WIDTH; ++q) x[q - 1] = is_below && q < count ? x[q] - l * u[q] : x[q];
-        x[WIDTH - 1] = l;
+        if (pivot == 0 && singular == 0) singular = s + 1;
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
     if (i == 0) {
         records[0] = launches + 1;
-        records[1] = words;
+        records[1] = n * count;
+        if (singular != 0 && info[info_at] == 0) info[info_at] = (int)(first + singular);
     }
-
-    #pragma unroll
-    for (uint q = 0; q < WIDTH; ++q) {
-        const uint j = (q + (uint)n) % WIDTH;
-        if (i < m && j < n) AT(a, place, j) = x[q];
+    if (i < n) ipiv[ipiv_at + i] = (int)(first + pivots[i]);
+    for (uint e = i; e < n * WIDTH; e += groups * ITEMS)
+        if (e % WIDTH < n) AT(a, e / WIDTH, e % WIDTH) = top[e / WIDTH * STRIDE + e % WIDTH];
+    if (i < m && place >= n)
+        for (uint j = 0; j < n; ++j) AT(a, place, j) = factors[j * ITEMS + t];
+    if (left + solved + right > 0) {
+        list_moves(pivots, to, from);
+        solve_rows(n, solved, a, a_at + n * a_ld, a_ld, top, to, from, values);
+        exchange_rows(left, right, n + solved, a, a_at - left * a_ld, a_ld, to, from);
     }
-    if (left + right > 0) exchange_rows(n, left, right, a, a_at - left * a_ld, a_ld, pivots, to, from);
 }

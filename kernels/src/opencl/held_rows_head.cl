@@ -1,46 +1,57 @@
 // LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch. The work-groups wait for one another. Each work-item
-// loads one row of the panel into registers, and stores the row at the end. The kernel chooses pivots by the rules that the comment of
-// `getrf_panel` states.
+// loads one row of the panel into registers. The kernel chooses pivots by the rules that the comment of `getrf_panel` states.
 //
 // A row stays with its work-item. The work-item only changes the number of the place that the row has in P·A. Step s chooses the pivot of
-// column s. Each work-group sends its best candidate: first the magnitude and the place of the candidate, then the elements of its row. Each
-// work-group receives the magnitudes of all candidates, and the row of the best candidate. The row at place s is always a candidate. If
-// this row must be the pivot, it counts as larger than all other candidates, so that each step has a best candidate.
+// column s. Each work-group sends its best candidate for the pivot, with its row. Each work-group receives the candidates of all
+// work-groups. The row at place s is always a candidate. If this row must be the pivot, it counts as larger than all other candidates, so
+// that each step has a best candidate.
 //
-// A step first updates column s + 1 and sends the magnitude of the next candidate. It updates the other columns while the message is on
-// its way. After step s, x[0] holds the element of column s + 1, x[1] that of column s + 2 and so on, so that no index of a register varies.
+// At step s, x[0] holds the element of column s, x[1] that of column s + 1 and so on, so that no index of a register varies. The elements of
+// L and the rows of U lie in local memory.
 //
-// A message consists of words of 64 bits. A word holds 32 bits of data, and the number of the step, s + 1. The receiver reads a word until
-// the word holds the number of the step. Messages therefore need no order in memory. `records` holds two sets of records, and a set has a
-// record for each work-group. Even steps use one set, and odd steps use the other set. A work-group sends the magnitude of step s + 1
-// after it has received all messages of step s. A work-group that sends in step s + 2 has received these magnitudes from all work-groups.
-// Thus no work-group still reads the set.
+// A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
+// of the NaN, the one with all bits set is sent as another NaN. The receiver reads a word until it is not zero. Messages therefore need no
+// order in memory. `records` has a record for each step and each work-group.
 //
-// Each launch clears the messages of the launch before it. `records` begins with two words: the number of earlier launches, and the number
-// of words that the last launch used. Two regions follow, one for launches with an even number and one for launches with an odd number. A
-// launch writes zeros to the words that the last launch used in the other region. A region is therefore all zero when a launch begins to
-// use it: only the launch before the last one has used the region, and the last launch has cleared it. The regions lie at the same places
-// for all numbers of work-groups and columns and for both types. One work-item changes the two words after the last step. Each work-group
-// reads the two words before it sends its first message, and the work-item has received messages from all work-groups.
+// Each launch clears the messages of the launch before it. `records` begins with two words of 64 bits: the number of earlier launches, and
+// the number of pieces that the last launch used. Two regions follow, one for launches with an even number and one for launches with an odd
+// number. A launch writes zeros to the pieces that the last launch used in the other region. A region is therefore all zero when a launch
+// begins to use it: only the launch before the last one has used the region, and the last launch has cleared it. One work-item changes the
+// two words after the last step. Each work-group reads the two words before it sends its first message, and the work-item has received
+// messages from all work-groups.
 //
 // At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
-// columns on its right. Each work-group moves elements in its share of these columns. Work-groups without rows of the panel may take part.
+// columns on its right. In the first `solved` columns on the right, they also compute the rows of U. Each work-group has a share of the
+// columns. Work-groups without rows of the panel may take part.
 
-// A real number takes WORDS words. A record consists of the magnitude and the place of the candidate (HEAD words), the reciprocal of the
-// candidate, and its row. The number of words of a record is even, because vectors of two words are read and written.
-#define WORDS (REAL_BYTES / 4)
-#define HEAD 4
-#define RECORD (HEAD + (WIDTH + 2) * WORDS)
-
-#if WORDS == 2
+// A message is read and written in pieces of 16 bytes with V words each. A record has HEAD pieces with the magnitude, the place, the
+// work-group and the work-item of the candidate, and the reciprocal of the candidate. Pieces with its row follow.
+#if REAL_BYTES == 8
+#define V 2
+#define HEAD 2
 typedef ulong Bits;
+typedef ulong2 Piece;
+typedef double2 Reals;
+#define REALS(q) (Reals)(x[q], x[q + 1])
 #define AS_BITS(x) as_ulong(x)
 #define AS_REAL(x) as_double(x)
+#define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0)
 #else
+#define V 4
+#define HEAD 1
 typedef uint Bits;
+typedef uint4 Piece;
+typedef float4 Reals;
+#define REALS(q) (Reals)(x[q], x[q + 1], x[q + 2], x[q + 3])
 #define AS_BITS(x) as_uint(x)
 #define AS_REAL(x) as_float(x)
+#define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0 || (p).z == 0 || (p).w == 0)
 #endif
+#define PIECES (HEAD + WIDTH / V)
+// number of pieces that a work-item receives at once
+#define AT_ONCE 3
+// number of columns that a step updates if any of them is not complete
+#define CHUNK 8
 
 // A candidate for the pivot. `bits` are the bits of its magnitude: a larger magnitude has larger bits. `origin` holds the place of the row and
 // the number of the work-group.
@@ -51,10 +62,13 @@ typedef struct {
 #define ORIGIN(place, group) ((place) << 8 | (group))
 #define PLACE(origin) ((origin) >> 8)
 #define GROUP(origin) ((origin) & 255)
-#define NOWHERE 0xffffffff
-// `bits` of a candidate that must be the pivot: larger than the bits of every magnitude
-#define LARGEST ((Bits)-1)
+// `origin` if there is no candidate, so that its complement is not zero
+#define NOWHERE 0xfffffffe
+// `bits` of a candidate that must be the pivot: larger than the bits of every magnitude that is compared
+#define LARGEST ((Bits)-2)
 
 // Number of places to which the exchanges may move rows: the first WIDTH places, and WIDTH places of pivots
 #define PLACES (2 * WIDTH)
+// number of elements between two rows of L and U in local memory, so that work-items that read a column use different banks
+#define STRIDE (WIDTH + 1)
 

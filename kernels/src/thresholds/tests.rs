@@ -56,6 +56,7 @@ fn the_shipped_database_has_every_threshold_for_all_devices() {
         Threshold::BatchedGemm => 1 << 16,
         Threshold::BatchedLu | Threshold::ExchangeGroups => 256,
         Threshold::LuBlock => 1024,
+        Threshold::HeldBlock => 256,
         Threshold::LuPanel => 16,
         Threshold::LuColumns => 1 << 18,
         Threshold::LuStrips => 128,

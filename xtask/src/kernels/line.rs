@@ -49,6 +49,7 @@ const THRESHOLDS: [&str; 17] = [
     "batched_lu",
     "exchange_groups",
     "lu_block",
+    "held_block",
     "lu_panel",
     "lu_columns",
     "lu_strips",

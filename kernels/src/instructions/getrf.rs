@@ -116,6 +116,7 @@ impl<D: Target> Sequence<'_, D> {
         let way = self.choose_panel_kernel(a.rows)?;
         let (width, is_held) = (way.width(), matches!(way, PanelKernel::HeldRows(_)));
         if a.cols <= width {
+            self.device.begin("getrf");
             // SAFETY: the caller upholds the contract of this module.
             unsafe {
                 match way {
@@ -196,13 +197,16 @@ impl<D: Target> Sequence<'_, D> {
         let unit_lower = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
         // SAFETY: the caller upholds the contract of this module.
         unsafe {
+            self.device.begin("trsm");
             self.trsm(unit_lower, left.a.sub(0, 0, n1, n1), a12)?;
+            self.device.begin("gemm");
             self.gemm(self.value(-1.0), (Op::NoTrans, left.a.sub(n1, 0, below, n1)), (Op::NoTrans, a12), self.value(1.0), a22)
         }
     }
 
     /// Applies the row exchanges of a panel to its other columns.
     unsafe fn exchange(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+        self.device.begin("laswp");
         let sides = panel.others().into_iter().filter(|others| panel.pivoting && !others.is_empty());
         // SAFETY: the caller upholds the contract of this module.
         sides.into_iter().try_for_each(|others| unsafe { self.laswp(panel.swaps(), others, panel.ipiv) })

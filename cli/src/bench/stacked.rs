@@ -87,15 +87,21 @@ mod tests {
                 && !has("never"),
             "{text}"
         );
-        let heights = |color: &str| -> Vec<u32> {
-            let parts =
-                text.lines().filter(|line| line.starts_with("<rect") && line.contains(color) && !line.contains("width=\"16\""));
-            parts.map(|line| line.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()).collect()
+        let number = |line: &str, key: &str| -> u32 { line.split(key).nth(1).unwrap().split('"').next().unwrap().parse().unwrap() };
+        // the top and the height of each part with a colour, without the legend
+        let places = |color: &str| -> Vec<[u32; 2]> {
+            let is_part = |line: &&str| line.starts_with("<rect") && line.contains(color) && !line.contains("width=\"16\"");
+            text.lines().filter(is_part).map(|line| [" y=\"", " height=\""].map(|key| number(line, key))).collect()
         };
         // the colours of the first, the second and the last part
-        let [panels, updates, rests] = ["#005AA0", "#C85000", "#787878"].map(heights);
+        let [panels, updates, rests] = ["#005AA0", "#C85000", "#787878"].map(places);
         assert_eq!([panels.len(), updates.len(), rests.len()], [2; 3], "{text}");
-        let is_multiple = |pixels: &[u32], times: u32| pixels[0].max(pixels[1]).abs_diff(times * pixels[0].min(pixels[1])) <= times;
-        assert!(is_multiple(&panels, 3) && is_multiple(&updates, 2) && is_multiple(&rests, 2), "{panels:?} {updates:?} {rests:?}");
+        for bar in [0, 1] {
+            assert_eq!(updates[bar][0] + updates[bar][1], panels[bar][0], "an update lies on its panel: {text}");
+            assert_eq!(rests[bar][0] + rests[bar][1], updates[bar][0], "a rest lies on its update: {text}");
+        }
+        let is_multiple = |[larger, smaller]: [[u32; 2]; 2], times: u32| larger[1].abs_diff(times * smaller[1]) <= times;
+        assert!(is_multiple([panels[0], panels[1]], 3) && is_multiple([updates[1], updates[0]], 2), "{panels:?} {updates:?}");
+        assert!(is_multiple([rests[1], rests[0]], 2), "{rests:?}");
     }
 }

@@ -79,6 +79,11 @@ impl Times {
         let mut launches = std::mem::replace(&mut self.known, Ok(Vec::new()))?;
         launches.sort_by_key(|launch| launch.span);
         let first = launches.first().map_or(0, |launch| launch.span[0]);
+        // some drivers return the same time for all kernels
+        if launches.len() > 1 && launches.iter().all(|launch| launch.span[0] == first) {
+            let message = "the driver reports that all kernels started at the same time, so that no times are known";
+            return Err(Error::new(ErrorKind::Unsupported, "take_kernel_times", message));
+        }
         let time = |Launch { kernel, operation, queue, span }: Launch<[u64; 2]>| {
             let [start, end] = span.map(|nanoseconds| (nanoseconds - first) as f64 * 1e-9);
             KernelTime { kernel, operation, queue, start, end }
@@ -137,6 +142,10 @@ mod tests {
         times.add("b", 0, queue.end().unwrap());
         assert!(times.take().unwrap_err().to_string().contains("take their times more often"));
         assert_eq!(times.take().unwrap(), []);
+        times.known = Ok(vec![launch(), launch()]);
+        assert!(times.take().unwrap_err().to_string().contains("all kernels started at the same time"));
+        times.known = Ok(vec![launch()]);
+        assert_eq!(times.take().unwrap().len(), 1);
         // the driver knows no time of an event that belongs to no queue
         let event = Event(create_user_event(context.0).unwrap());
         set_user_event_status(event.0, CL_COMPLETE).unwrap();

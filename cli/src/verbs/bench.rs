@@ -54,12 +54,12 @@ pub struct Args {
     /// Write all results as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Run each size once more with times of kernels, and print how long each kernel runs on the device, and for LU each task.
-    /// Needs one OpenCL device. The other runs record no times, which would slow short kernels
+    /// Run each size once more while the device records the time of each kernel, and print a table of the kernels, and for LU of the
+    /// tasks. Needs one OpenCL device. The timed repetitions record no times of kernels, because the records slow short kernels
     #[arg(long, conflicts_with_all = ["sweep", "mixed"])]
     kernels: bool,
     /// Write a timeline of the last repetition to FILE, as a picture (.svg) or for Perfetto (.json). With --kernels, the timeline
-    /// shows the kernels of the run with times of kernels
+    /// shows the kernels of the recorded run
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Plot GFLOP/s against size into FILE.svg. With --kernels, the picture shows which parts of the time kernels, or for LU tasks, take

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, Operand, Pending, Piece, PinnedMemory,
-    ProgramCache, Result, Token, Work,
+    Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Operand, Pending, Piece,
+    PinnedMemory, ProgramCache, Result, Token, Work,
 };
 use lapidary_kernels::Database;
 
@@ -178,6 +178,21 @@ impl OpenClDevice {
         Ok(self)
     }
 
+    /// Makes the device record the times of its kernels, which [`Device::take_kernel_times`] returns. The records slow short kernels.
+    /// The device keeps the times of at most 2²⁰ kernels, and the events of at most 1024 of them.
+    ///
+    /// # Errors
+    /// The kernels run in a queue of the application ([`from_parts`](Self::from_parts)), or the driver refuses a queue that records
+    /// times.
+    pub fn with_kernel_times(self) -> Result<Self> {
+        if self.found.facts.queues < KERNEL_QUEUES {
+            let message = "the kernels run in a queue of the application: open the device by its number";
+            return Err(Error::invalid("with_kernel_times", message));
+        }
+        self.kernels().record_times()?;
+        Ok(self)
+    }
+
     /// Looks up the kernels in `database` instead of the database of this crate.
     #[must_use]
     pub fn with_database(self, database: &Database) -> Self {
@@ -305,6 +320,10 @@ impl Device for OpenClDevice {
 
     fn prefer_kernels(&self, entries: &str) -> Option<Result<()>> {
         Some(self.kernels().prefer(entries))
+    }
+
+    fn take_kernel_times(&self) -> Option<Result<Vec<KernelTime>>> {
+        self.kernels().take_times().map(|taken| self.health.record_loss(taken))
     }
 
     fn trim(&self) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, ProgramCache, Result};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, ProgramCache, Result};
 use lapidary_kernels::{Call, Database, Dialect, Program, Purpose, Scratch, Target, Tuning, instructions};
 
 use crate::buffer::{Buffer, Context, Event};
@@ -11,6 +11,7 @@ use crate::conv::View;
 use crate::platform::Found;
 use crate::program::Programs;
 use crate::queue::Queue;
+use crate::times::Times;
 
 /// The kernels of one device, and the queues that run them.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Kernels {
     tuning: Tuning,
     /// Whether the device can run the programs for which there are substitutes.
     runs: HashMap<Program, bool>,
+    /// The times of kernels, if the device records them.
+    times: Option<Times>,
 }
 
 /// A queue with the scratch memory of its kernels. Two queues do not share scratch memory, because their kernels may run at
@@ -50,7 +53,24 @@ impl Kernels {
             listed: tuning.clone(),
             tuning,
             runs: HashMap::new(),
+            times: None,
         }
+    }
+
+    /// Replaces the queues by queues that record the times of kernels. No kernel has been enqueued yet.
+    pub fn record_times(&mut self) -> Result<()> {
+        for lane in &mut self.lanes {
+            lane.queue = Arc::new(Queue::timed(&self.context, &self.found)?);
+        }
+        self.times = Some(Times::default());
+        Ok(())
+    }
+
+    /// Waits for all kernels, and removes and returns their times. `None` if the device records no times.
+    pub fn take_times(&mut self) -> Option<Result<Vec<KernelTime>>> {
+        let finished = self.finish();
+        let taken = self.times.as_mut()?.take();
+        Some(finished.and(taken))
     }
 
     /// Blocks until all queues are empty. In a queue shared with an application, the application's own commands must complete, too.
@@ -212,12 +232,22 @@ impl Target for Kernels {
         Ok(buffer.handle() != written.handle() && makes_image())
     }
 
+    fn begin(&mut self, operation: &'static str) {
+        if let Some(times) = &mut self.times {
+            times.begin(operation);
+        }
+    }
+
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         let queue = &self.lanes[self.current].queue;
         // SAFETY: the caller guarantees the conditions of `Target::launch`.
         let launched = unsafe { queue.launch(kernel, call.global, call.program.local(), call.args) };
-        launched.map_err(|error| error.with("kernel", call.kernel))
+        let event = launched.map_err(|error| error.with("kernel", call.kernel))?;
+        if let (Some(times), Some(event)) = (&mut self.times, event) {
+            times.add(call.kernel, self.current, event);
+        }
+        Ok(())
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {

@@ -1,10 +1,12 @@
 //! In-order OpenCL queues, and waits for their events.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
+use std::ptr::{from_mut, null_mut};
 use std::task::Poll;
 
-use cl3::command_queue::{create_command_queue, enqueue_barrier_with_wait_list, enqueue_marker_with_wait_list, finish, flush};
+use cl3::command_queue::{
+    CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_barrier_with_wait_list, enqueue_marker_with_wait_list, finish, flush,
+};
 use cl3::error_codes::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_SUCCESS, DLOPEN_FUNCTION_NOT_AVAILABLE};
 use cl3::event::{CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, get_event_info, wait_for_events};
 use cl3::kernel::set_kernel_arg;
@@ -43,21 +45,37 @@ unsafe fn set(kernel: &Kernel, index: u32, arg: &Arg<'_, Buffer>) -> Result<()> 
 
 /// An OpenCL queue whose commands run in order.
 #[derive(Debug)]
-pub(crate) struct Queue(CommandQueue);
+pub(crate) struct Queue {
+    queue: CommandQueue,
+    /// Whether a launch returns an event, from which the times of the kernel can be read.
+    is_timed: bool,
+}
 
 impl Queue {
+    /// Creates a queue that records no times, because such records slow short kernels.
     pub fn new(context: &Context, found: &Found) -> Result<Self> {
-        // SAFETY: the context and the device are valid. The property bits are 0: profiling is off, because it slows short kernels.
-        let queue = unsafe { create_command_queue(context.0, found.device, 0) };
-        Ok(Queue(CommandQueue(queue.map_err(|code| failed("clCreateCommandQueue", code))?)))
+        Self::create(context, found, false)
+    }
+
+    /// Creates a queue that records the times of kernels.
+    pub fn timed(context: &Context, found: &Found) -> Result<Self> {
+        Self::create(context, found, true)
+    }
+
+    fn create(context: &Context, found: &Found, is_timed: bool) -> Result<Self> {
+        let properties = if is_timed { CL_QUEUE_PROFILING_ENABLE } else { 0 };
+        // SAFETY: the context and the device are valid, and every device supports these properties.
+        let queue = unsafe { create_command_queue(context.0, found.device, properties) };
+        let queue = CommandQueue(queue.map_err(|code| failed("clCreateCommandQueue", code))?);
+        Ok(Queue { queue, is_timed })
     }
 
     pub fn from_owned(queue: CommandQueue) -> Self {
-        Queue(queue)
+        Queue { queue, is_timed: false }
     }
 
     pub fn handle(&self) -> cl_command_queue {
-        self.0.0
+        self.queue.0
     }
 
     /// Makes all commands that are enqueued in this queue from now on wait for `events`, which belong to other queues. The caller
@@ -69,7 +87,7 @@ impl Queue {
         let events: Vec<cl_event> = events.iter().map(|event| event.0).collect();
         let count = u32::try_from(events.len()).expect("few queues");
         // SAFETY: the queue and the events are valid and live during the call.
-        let event = unsafe { enqueue_barrier_with_wait_list(self.0.0, count, events.as_ptr()) };
+        let event = unsafe { enqueue_barrier_with_wait_list(self.queue.0, count, events.as_ptr()) };
         event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueBarrierWithWaitList", code))
     }
 
@@ -77,21 +95,22 @@ impl Queue {
     /// runs, the event reports the failure, whereas `clFinish` may return success.
     pub fn end(&self) -> Result<Event> {
         // SAFETY: the queue is valid, and the wait list is empty.
-        let event = unsafe { enqueue_marker_with_wait_list(self.0.0, 0, std::ptr::null()) };
+        let event = unsafe { enqueue_marker_with_wait_list(self.queue.0, 0, std::ptr::null()) };
         event.map(Event).map_err(|code| failed("clEnqueueMarkerWithWaitList", code))
     }
 
     /// Makes the driver submit all commands enqueued so far to the device.
     pub fn flush(&self) -> Result<()> {
-        flush(self.0.0).map_err(|code| failed("clFlush", code))
+        flush(self.queue.0).map_err(|code| failed("clFlush", code))
     }
 
     /// Blocks until all commands enqueued in this queue have completed.
     pub fn finish(&self) -> Result<()> {
-        finish(self.0.0).map_err(|code| failed("clFinish", code))
+        finish(self.queue.0).map_err(|code| failed("clFinish", code))
     }
 
-    /// Enqueues a kernel over `width` × `height` work-items, rounded up to whole work-groups of the size `local`.
+    /// Enqueues a kernel over `width` × `height` work-items, rounded up to whole work-groups of the size `local`. Returns the event of
+    /// the launch if the queue records times.
     ///
     /// # Safety
     /// `args` match the parameters of the kernel. With these arguments, the kernel accesses only memory that the caller may access.
@@ -101,17 +120,18 @@ impl Queue {
         [width, height]: [usize; 2],
         local: [usize; 2],
         args: &[Arg<'_, Buffer>],
-    ) -> Result<()> {
+    ) -> Result<Option<Event>> {
         // SAFETY: the caller guarantees that the arguments match the parameters of the kernel.
         (0..).zip(args).try_for_each(|(index, arg)| unsafe { set(kernel, index, arg) })?;
         let global = [width.next_multiple_of(local[0]), height.next_multiple_of(local[1])];
         let (origin, no_events) = (std::ptr::null(), std::ptr::null());
+        let mut event = null_mut();
         // the OpenCL function is called directly, because `cl3` requests an event for each kernel: the event takes a quarter
         // of the time of a launch (bench/results/opencl/2026-11-24-h100-waits.txt)
         let runtime = load_library().as_ref().expect("a queue comes from the loader");
         // `global` and `local` have the two dimensions that are passed, and live during the call; all arguments are set
         let code = runtime.clEnqueueNDRangeKernel(
-            self.0.0,
+            self.queue.0,
             kernel.0,
             2,
             origin,
@@ -119,10 +139,10 @@ impl Queue {
             local.as_ptr(),
             0,
             no_events,
-            null_mut(),
+            if self.is_timed { from_mut(&mut event) } else { null_mut() },
         );
         match code.unwrap_or(DLOPEN_FUNCTION_NOT_AVAILABLE) {
-            CL_SUCCESS => Ok(()),
+            CL_SUCCESS => Ok(self.is_timed.then(|| Event(event))),
             code => Err(failed("clEnqueueNDRangeKernel", code)),
         }
     }

@@ -35,10 +35,19 @@ impl DeviceOptions {
     /// Opens the selected devices as a machine with panels of `nb` columns. If `nb` is `None`, the library chooses the width of the
     /// panels.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
-        let settings = Settings { nb, ..self.settings()? };
-        let machine = Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.attribute_to_env(error))?;
-        remember_programs(&machine);
+        let machine = self.open_as(&Settings { nb, ..self.settings()? })?;
         Ok(if self.explain { explained(machine) } else { machine })
+    }
+
+    /// Opens the selected devices as [`open_with`](Self::open_with) does. OpenCL devices record the times of their kernels.
+    pub fn open_timed(&self, nb: Option<usize>) -> Result<Machine> {
+        self.open_as(&Settings { nb, kernel_times: true, ..self.settings()? })
+    }
+
+    fn open_as(&self, settings: &Settings) -> Result<Machine> {
+        let machine = Machine::with_settings(&self.selection()?, settings).map_err(|error| self.attribute_to_env(error))?;
+        remember_programs(&machine);
+        Ok(machine)
     }
 
     /// If an environment variable selected the devices, adds its name to an error about the selection.

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use lapidary::{CacheCounts, TraceEvent};
+use lapidary::core::Queue;
+use lapidary::{CacheCounts, KernelTime, TraceEvent};
 use serde_json::{Value, json};
 
-use crate::bench::timeline;
+use crate::bench::kernels::Profile;
+use crate::bench::timeline::{self, Timeline};
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
 use crate::report::{note, save_json};
@@ -20,6 +22,8 @@ pub struct Event {
     pub queue: String,
     /// Name of the command.
     pub label: String,
+    /// Kind of the command, which decides its colour.
+    pub kind: String,
     /// Start time in seconds.
     pub start: f64,
     /// End time in seconds.
@@ -39,7 +43,7 @@ pub fn chrome(events: &[Event]) -> Value {
     list.extend(events.iter().map(|event| {
         let tid = queues.iter().position(|queue| *queue == (event.device, event.queue.as_str()));
         let (ts, dur) = (event.start * 1e6, (event.end - event.start) * 1e6);
-        json!({ "ph": "X", "name": event.label, "pid": event.device, "tid": tid, "ts": ts, "dur": dur })
+        json!({ "ph": "X", "name": event.label, "cat": event.kind, "pid": event.device, "tid": tid, "ts": ts, "dur": dur })
     }));
     json!({ "displayTimeUnit": "ms", "traceEvents": list })
 }
@@ -66,31 +70,60 @@ pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) ->
     let begin = run.iter().map(|event| event.start).fold(f64::INFINITY, f64::min);
     let event = |event: &TraceEvent| Event {
         device: event.lane.device,
-        queue: match event.lane.number {
-            0 => format!("{} {}", event.device, event.lane.queue),
-            number => format!("{} {} {number}", event.device, event.lane.queue),
-        },
+        queue: lane(&event.device, event.lane.queue, event.lane.number),
         label: event.label.clone(),
+        kind: event.lane.queue.to_string(),
         start: event.start - begin,
         end: event.end - begin,
     };
     let events: Vec<Event> = run.iter().map(event).collect();
-    if path.extension().is_some_and(|extension| extension == "json") {
-        let mut document = chrome(&events);
-        document["otherData"] = json!({ "program_cache": cache_counts(cache) });
-        return save_json(path, &document);
-    }
-    let rows: BTreeSet<(usize, String, String)> =
-        run.iter().zip(&events).map(|(e, event)| (event.device, event.queue.clone(), e.lane.queue.to_string())).collect();
-    let rows: Vec<(String, String)> = rows.into_iter().map(|(_, row, queue)| (row, queue)).collect();
-    let row_of = |event: &Event| rows.iter().position(|(row, _)| *row == event.queue).unwrap_or(0);
-    let bars: Vec<(usize, Event)> = events.iter().map(|event| (row_of(event), event.clone())).collect();
     let CacheCounts { hits, misses, rejected } = cache;
     let title = match hits + misses + rejected {
         0 => title.to_owned(),
         _ => format!("{title}; programs: {hits} kept, {misses} compiled, {rejected} damaged"),
     };
-    let text = timeline::svg(&title, &rows, &bars)?;
+    let of_rows: BTreeSet<(usize, &str, &str)> = events.iter().map(|e| (e.device, e.queue.as_str(), e.kind.as_str())).collect();
+    let mut kinds: Vec<&str> = Vec::new();
+    for (_, _, kind) in of_rows {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    write(path, &title, (&kinds, false), &events, json!({ "program_cache": cache_counts(cache) }))
+}
+
+/// Writes the kernels of a call as [`save`] writes commands. `device` is the name of the device. The colour of a kernel shows its group.
+pub fn save_kernels(path: &Path, title: &str, device: &str, profile: &Profile) -> Result<()> {
+    let event = |time: &KernelTime| Event {
+        device: 0,
+        queue: lane(device, Queue::Exec, time.queue),
+        label: time.kernel.to_owned(),
+        kind: profile.group(time).to_owned(),
+        start: time.start,
+        end: time.end,
+    };
+    let events: Vec<Event> = profile.times().iter().map(event).collect();
+    write(path, title, (&profile.groups(), true), &events, json!({ "clock": "device" }))
+}
+
+/// Name of a queue of a device.
+fn lane(device: &str, queue: Queue, number: usize) -> String {
+    if number == 0 { format!("{device} {queue}") } else { format!("{device} {queue} {number}") }
+}
+
+/// Writes events as a picture with the kinds in the order of their colours, and with a legend if `has_legend` is set; or as a JSON
+/// document with `other` data.
+fn write(path: &Path, title: &str, (kinds, has_legend): (&[&str], bool), events: &[Event], other: Value) -> Result<()> {
+    if path.extension().is_some_and(|extension| extension == "json") {
+        let mut document = chrome(events);
+        document["otherData"] = other;
+        return save_json(path, &document);
+    }
+    let rows: BTreeSet<(usize, &String)> = events.iter().map(|event| (event.device, &event.queue)).collect();
+    let rows: Vec<String> = rows.into_iter().map(|(_, row)| row.clone()).collect();
+    let row_of = |event: &Event| rows.iter().position(|row| *row == event.queue).unwrap_or(0);
+    let bars: Vec<(usize, Event)> = events.iter().map(|event| (row_of(event), event.clone())).collect();
+    let text = timeline::svg(&Timeline { title, rows: &rows, kinds, has_legend }, &bars)?;
     atomic::write_text(path, &text)
 }
 
@@ -101,9 +134,9 @@ mod tests {
     #[test]
     fn events_become_complete_events_in_microseconds() {
         let queue = "load".to_owned();
-        let trace = chrome(&[Event { device: 1, queue, label: "LD r0".to_owned(), start: 1e-3, end: 3e-3 }]);
+        let trace = chrome(&[Event { device: 1, queue, label: "LD r0".to_owned(), kind: "LD".to_owned(), start: 1e-3, end: 3e-3 }]);
         let event = &trace["traceEvents"][2];
-        assert_eq!((&event["ph"], &event["pid"]), (&json!("X"), &json!(1)));
+        assert_eq!((&event["ph"], &event["pid"], &event["cat"]), (&json!("X"), &json!(1), &json!("LD")));
         assert_eq!((event["ts"].as_f64(), event["dur"].as_f64()), (Some(1000.0), Some(2000.0)));
         assert_eq!(trace["traceEvents"][1]["args"]["name"], "load");
     }

@@ -35,6 +35,7 @@ use crate::enums::Layout;
 use crate::error::{Error, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::{Extent, Instruction};
+use crate::kernel_time::KernelTime;
 use crate::matrix::{Home, RawMat};
 use crate::scalar::{DType, Element};
 use crate::token::Token;
@@ -366,6 +367,17 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// A line of the text names no kernel, or a kernel exceeds a limit of the device.
     fn prefer_kernels(&self, entries: &str) -> Option<Result<()>> {
         let _ = entries;
+        None
+    }
+
+    /// Waits for all kernels, and returns the times of the kernels that the device has run since the previous call of this method, in
+    /// the order of their starts. Returns `None` if the device records no times, as the default implementation does. A device that
+    /// records times does so because it was opened for this purpose, because the records may slow short kernels.
+    ///
+    /// # Errors
+    /// A kernel failed, the device ran more kernels than it keeps times of, or the device does not return the time of a kernel. The
+    /// records are deleted in these cases, too.
+    fn take_kernel_times(&self) -> Option<Result<Vec<KernelTime>>> {
         None
     }
 

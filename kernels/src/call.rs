@@ -159,6 +159,11 @@ pub trait Target {
         Ok(self.facts().limits.image_pixels > 0)
     }
 
+    /// Tells the device for which operation the next kernels run: the name of an instruction. Within `getrf`, operations are panels
+    /// (`getrf`), row exchanges (`laswp`), solves (`trsm`) and updates (`gemm`). A device that records the times of kernels records the
+    /// name, too.
+    fn begin(&mut self, _operation: &'static str) {}
+
     /// Enqueues one kernel call.
     ///
     /// # Safety

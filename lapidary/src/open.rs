@@ -102,9 +102,13 @@ impl Opening<'_> {
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let kernels = self.kernels();
                 let open = |indices: &[usize]| crate::opencl::OpenClDevice::open_all(indices, limit, &cache);
-                let with_kernels = move |device: crate::opencl::OpenClDevice| boxed(device.with_database(&kernels));
+                let times = self.settings.kernel_times;
+                let with_kernels = move |device: crate::opencl::OpenClDevice| {
+                    let device = device.with_database(&kernels);
+                    Ok(boxed(if times { device.with_kernel_times()? } else { device }))
+                };
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |indices| open(indices).into_iter().map(|device| device.map(&with_kernels)).collect())
+                self.extend(pick, &kind, |indices| open(indices).into_iter().map(|device| device.and_then(&with_kernels)).collect())
             }
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => {

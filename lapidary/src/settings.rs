@@ -24,6 +24,9 @@ pub struct Settings {
     /// Folder of the user's tuned kernels, which `lapidary tune` writes. If the setting is `None`, the folder is a part of the
     /// user's data folder. If the path is empty, devices use only the kernels that ship with Lapidary.
     pub kernels_dir: Option<PathBuf>,
+    /// Whether OpenCL devices record the times of their kernels ([`Machine::take_kernel_times`](crate::Machine::take_kernel_times)).
+    /// The records slow short kernels. Other devices ignore the setting. No environment variable has this setting.
+    pub kernel_times: bool,
 }
 
 impl Settings {
@@ -40,7 +43,7 @@ impl Settings {
         // a path need not be valid Unicode
         let folder = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         let [cache_dir, kernels_dir] = ["LAPIDARY_CACHE_DIR", "LAPIDARY_KERNELS_DIR"].map(folder);
-        Ok(Settings { memory_limit, nb, cache_dir, kernels_dir })
+        Ok(Settings { memory_limit, nb, cache_dir, kernels_dir, kernel_times: false })
     }
 
     /// Returns an error if a setting is zero, since no machine can work with it.

@@ -464,6 +464,12 @@ fn a_queue_that_changes_the_order_is_refused() {
         let error = OpenClDevice::from_parts(context, first, queue, None, cache).unwrap_err();
         assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("in-order"), "{error}");
         cl3::command_queue::release_command_queue(queue).unwrap();
+        // a queue of the application is not replaced by one that records times
+        let queue = cl3::command_queue::create_command_queue(context, handle, 0).unwrap();
+        let cache = std::sync::Arc::new(settings().program_cache());
+        let error = OpenClDevice::from_parts(context, first, queue, None, cache).unwrap().with_kernel_times().unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("queue of the application"), "{error}");
+        cl3::command_queue::release_command_queue(queue).unwrap();
         cl3::context::release_context(context).unwrap();
     }
 }

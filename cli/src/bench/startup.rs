@@ -11,7 +11,7 @@ use lapidary::{ProgramCache, Select, Settings};
 use serde_json::{Value, json};
 
 use super::plot::check_picture;
-use super::timeline;
+use super::timeline::{self, Timeline};
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::advise_gpu;
@@ -138,12 +138,15 @@ fn draw(path: &Path, device: &str, runs: [(&str, &Stages); 2]) -> Result<()> {
     for (name, stages) in runs {
         let mut at = 0.0;
         for (stage, seconds) in stages {
-            let event = Event { device: 0, queue: name.to_owned(), label: stage.clone(), start: at, end: at + seconds };
+            let (label, kind) = (stage.clone(), stage.clone());
+            let event = Event { device: 0, queue: name.to_owned(), label, kind, start: at, end: at + seconds };
             bars.push((rows.len(), event));
-            rows.push((format!("{name}: {stage}"), stage.clone()));
+            rows.push(format!("{name}: {stage}"));
             at += seconds;
         }
     }
-    let text = timeline::svg(&format!("first product on {device}"), &rows, &bars)?;
+    let kinds: Vec<&str> = runs[0].1.iter().map(|(stage, _)| stage.as_str()).collect();
+    let title = format!("first product on {device}");
+    let text = timeline::svg(&Timeline { title: &title, rows: &rows, kinds: &kinds, has_legend: false }, &bars)?;
     atomic::write_text(path, &text)
 }

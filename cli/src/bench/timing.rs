@@ -2,6 +2,7 @@
 
 use lapidary::{Machine, Scalar};
 
+use super::kernels::profile;
 use super::measure::{Measured, measure};
 use super::peer::Rival;
 use super::placement::Placement;
@@ -29,13 +30,16 @@ pub struct Timing<'a, T: Scalar> {
     /// The peer library, or `gesv` beside `gesv_mixed`. It is timed once for each shape, in turn with Lapidary in the first
     /// placement.
     pub peer: Option<&'a Rival<T>>,
+    /// A machine with the same device, which records the times of kernels, if each call also runs there.
+    pub timed: Option<&'a Machine>,
 }
 
 impl<T: Scalar> Timing<'_, T> {
     /// Times all calls. The function prints the lines `heading`, then the table. Calls `keep` with all results so far after each shape.
     pub fn run(&self, heading: &[String], mut keep: impl FnMut(&[Measured]) -> Result<()>) -> Result<Vec<Measured>> {
-        // Each call takes one untimed round and `reps` timed rounds.
-        let rounds = self.shapes.len().saturating_mul(self.placements.len()).saturating_mul(self.reps.saturating_add(1));
+        // Each call takes one untimed round and `reps` timed rounds, and one more round if its kernels are timed.
+        let rounds_of_call = self.reps.saturating_add(1 + usize::from(self.timed.is_some()));
+        let rounds = self.shapes.len().saturating_mul(self.placements.len()).saturating_mul(rounds_of_call);
         let progress = Progress::new(rounds);
         heading.iter().for_each(|line| progress.println(line));
         progress.println(&header(&self.shapes[0], self.peer.map(Rival::name)));
@@ -62,7 +66,7 @@ impl<T: Scalar> Timing<'_, T> {
         let peer = self.peer.filter(|_| placement == self.placements[0]);
         let problem = Problem::<T>::new(*shape, self.seed, self.machine, placement)?;
         let mut problem = if matches!(peer, Some(Rival::Gesv)) { problem.mixed() } else { problem };
-        let measured = measure(&mut problem, peer, self.machine, self.reps, progress)?;
+        let mut measured = measure(&mut problem, peer, self.machine, self.reps, progress)?;
         progress.println(&row(&measured));
         if let Some(precision) = measured.precision {
             progress.println(&format!("{:>9}: {precision}", "mixed"));
@@ -72,6 +76,14 @@ impl<T: Scalar> Timing<'_, T> {
                 "note: before {} of the timed calls threads of this process did not come to rest; the figures may be too low",
                 measured.unrested
             ));
+        }
+        if let Some(timed) = self.timed {
+            drop(problem);
+            self.machine.trim();
+            let profile = profile::<T>(*shape, self.seed, timed, placement)?;
+            profile.table(measured.ours.0.median()).iter().for_each(|line| progress.println(line));
+            progress.done();
+            measured.kernels = Some(profile);
         }
         Ok(measured)
     }
@@ -101,15 +113,31 @@ mod tests {
         });
         let sizes = |max_seconds| -> Vec<(usize, Placement)> {
             let placements = &[Placement::Host, Placement::Resident];
-            let timing =
-                Timing::<f64> { machine: &machine, shapes: &shapes, placements, max_seconds, reps: 1, seed: 1, peer: None };
+            let timing = Timing::<f64> {
+                machine: &machine,
+                shapes: &shapes,
+                placements,
+                max_seconds,
+                reps: 1,
+                seed: 1,
+                peer: None,
+                timed: None,
+            };
             timing.run(&[], |_| Ok(())).unwrap().iter().map(|measured| (measured.shape.n, measured.placement)).collect()
         };
         assert_eq!(sizes(Some(0.0)), [(3, Placement::Host), (3, Placement::Resident)]);
         assert_eq!([sizes(None).len(), sizes(Some(1e9)).len()], [6, 6]);
         let (mut kept, placements) = (Vec::new(), &[Placement::Host]);
-        let timing =
-            Timing::<f64> { machine: &machine, shapes: &shapes, placements, max_seconds: None, reps: 1, seed: 1, peer: None };
+        let timing = Timing::<f64> {
+            machine: &machine,
+            shapes: &shapes,
+            placements,
+            max_seconds: None,
+            reps: 1,
+            seed: 1,
+            peer: None,
+            timed: None,
+        };
         let keep = |results: &[Measured]| {
             kept.push(results.len());
             Ok(())

@@ -6,6 +6,7 @@ use lapidary::kernels::space::Task;
 use lapidary_tune::{Journal, Outcome, Timing};
 
 use super::message::{Call, Job, Message};
+use crate::bench::measure::median;
 use crate::failure::{Failure, Result};
 use crate::worker::{Ended, Event, Worker};
 
@@ -120,28 +121,5 @@ fn transpositions(task: Task) -> &'static [[bool; 2]] {
         Task::Gemm | Task::GemmBatched => &[[false, false], [true, false], [false, true], [true, true]],
         Task::Trsm | Task::Trtri => &[[false, false], [true, false]],
         Task::Getrf | Task::GetrfBatched | Task::Laswp | Task::Scale => &[[false, false]],
-    }
-}
-
-/// Returns the median of times: the middle one, or the mean of the two middle ones. Without times the median is 0.
-pub fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    match seconds.len() {
-        0 => 0.0,
-        n => f64::midpoint(seconds[(n - 1) / 2], seconds[n / 2]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::median;
-
-    #[test]
-    fn the_median_is_the_middle_time_or_the_mean_of_two() {
-        for (times, middle) in
-            [(&[][..], 0.0), (&[3.0], 3.0), (&[9.0, 1.0], 5.0), (&[7.0, 1.0, 2.0], 2.0), (&[8.0, 1.0, 2.0, 4.0], 3.0)]
-        {
-            assert_eq!(median(times.to_vec()).to_bits(), f64::to_bits(middle), "{times:?}");
-        }
     }
 }

@@ -7,7 +7,7 @@ use lapidary::kernels::space::axes;
 use lapidary_tune::{Method, Recording, Space, Trial, replay};
 use serde_json::json;
 
-use super::meter::median;
+use crate::bench::measure::median;
 use crate::bench::plot::{Curve, Style, svg};
 use crate::failure::{Failure, Result};
 use crate::io::atomic;

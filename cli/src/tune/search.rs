@@ -11,7 +11,8 @@ use lapidary_tune::{Header, Journal, Known, Method, Outcome, Progress as State, 
 
 use super::goal::{Device, Goal, alone};
 use super::message::Job;
-use super::meter::{Meter, median};
+use super::meter::Meter;
+use crate::bench::measure::median;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use crate::report::{fixed, seconds};

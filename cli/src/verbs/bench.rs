@@ -12,7 +12,7 @@ use crate::bench::placement::Placement;
 use crate::bench::plot::{Style, check_picture, curves, svg};
 use crate::bench::table::{tsv, words};
 use crate::bench::timing::Timing;
-use crate::bench::{fit, startup, sweep};
+use crate::bench::{fit, kernels, startup, sweep};
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::{DTypeFlag, DeviceOptions, check_dtype, computing, describe, names, threads};
@@ -54,10 +54,15 @@ pub struct Args {
     /// Write all results as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a timeline of the last repetition to FILE, as a picture (.svg) or for Perfetto (.json)
+    /// Run each size once more while the device records the time of each kernel, and print a table of the kernels, and for LU of the
+    /// tasks. Needs one OpenCL device. The timed repetitions record no times of kernels, because the records slow short kernels
+    #[arg(long, conflicts_with_all = ["sweep", "mixed"])]
+    kernels: bool,
+    /// Write a timeline of the last repetition to FILE, as a picture (.svg) or for Perfetto (.json). With --kernels, the timeline
+    /// shows the kernels of the recorded run
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Plot GFLOP/s against size into FILE.svg
+    /// Plot GFLOP/s against size into FILE.svg. With --kernels, the picture shows which parts of the time kernels, or for LU tasks, take
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Time each size with and without transfers, and write PREFIX.tsv, PREFIX.json and a plot PREFIX.svg. Without --n, the sizes
@@ -93,6 +98,7 @@ Examples:
   lapidary bench gemm --device opencl:0 --sweep gemm
   lapidary bench trsm --m 2000 --n 500 --side r --uplo u --transa t
   lapidary bench gemm --n 4096 --device opencl:0 --trace gemm.svg
+  lapidary bench getrf --n 4096 --device opencl:0 --resident --kernels --trace lu.svg
   lapidary bench gesv --n 4096,8192 --mixed --device opencl:0
   lapidary bench startup --device opencl:0 --plot startup.svg
   lapidary bench getrf --n 2000 --dtype f32 --peer libopenblas.so.0";
@@ -109,7 +115,7 @@ pub fn run(args: &Args) -> Result<()> {
     let outputs = Outputs::new(args)?;
     let is_ladder = args.sweep.is_some() && !args.shape.names_sizes();
     let shapes = if is_ladder { args.shape.shapes_over(&sweep::ladder())? } else { args.shape.shapes()? };
-    if outputs.plot.is_some() && shapes[0].flops().is_none() {
+    if outputs.plot.is_some() && !args.kernels && shapes[0].flops().is_none() {
         let (option, routine) = (if args.sweep.is_some() { "--sweep" } else { "--plot" }, shapes[0].routine.name());
         return Err(Failure::usage(format!(
             "{option} draws GFLOP/s, and {routine} does no floating-point operations: take --json"
@@ -118,12 +124,39 @@ pub fn run(args: &Args) -> Result<()> {
     let machine = args.device.open_with(args.shape.nb()?)?;
     check_dtype(&machine, args.dtype.into(), "use --dtype f32, or add a device that has it, such as cpu")?;
     let placements = placements(args, &machine)?;
-    let machine = if args.trace.is_some() { machine.traced() } else { machine };
+    let timed = if args.kernels { Some(timed(args, &machine)?) } else { None };
+    let machine = if args.trace.is_some() && timed.is_none() { machine.traced() } else { machine };
+    let machines = Machines { machine, timed };
     let cases = Cases { shapes, placements, is_ladder };
     match args.dtype {
-        DTypeFlag::F32 => run_as::<f32>(args, &machine, cases, &outputs),
-        DTypeFlag::F64 => run_as::<f64>(args, &machine, cases, &outputs),
+        DTypeFlag::F32 => run_as::<f32>(args, &machines, cases, &outputs),
+        DTypeFlag::F64 => run_as::<f64>(args, &machines, cases, &outputs),
     }
+}
+
+/// The machines that run the calls.
+struct Machines {
+    machine: Machine,
+    /// A machine of the same device, which records the times of kernels, if `--kernels` is given.
+    timed: Option<Machine>,
+}
+
+/// Opens the device of `machine` again, so that it records the times of kernels. Fails if there are several devices, or if the device
+/// records no times.
+fn timed(args: &Args, machine: &Machine) -> Result<Machine> {
+    let devices = names(machine.devices());
+    if machine.devices().count() > 1 {
+        return Err(Failure::usage(format!(
+            "--kernels times the kernels of one OpenCL device; choose it with --device among {devices}"
+        )));
+    }
+    let timed = args.device.open_timed(args.shape.nb()?)?;
+    if timed.take_kernel_times().is_err() {
+        let message =
+            format!("--kernels: {devices} records no times of kernels; choose an OpenCL device, such as --device opencl:0");
+        return Err(Failure::usage(message));
+    }
+    Ok(timed)
 }
 
 /// The files that the command writes.
@@ -175,7 +208,8 @@ fn placements(args: &Args, machine: &Machine) -> Result<Vec<Placement>> {
     Ok(vec![if args.resident { Placement::Resident } else { Placement::Host }])
 }
 
-fn run_as<T: Scalar>(args: &Args, machine: &Machine, mut cases: Cases, outputs: &Outputs) -> Result<()> {
+fn run_as<T: Scalar>(args: &Args, machines: &Machines, mut cases: Cases, outputs: &Outputs) -> Result<()> {
+    let Machines { machine, timed } = machines;
     if cases.is_ladder {
         fit::keep_fitting::<T>(&mut cases.shapes, &cases.placements, machine)?;
     } else {
@@ -192,6 +226,7 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, mut cases: Cases, outputs: 
         reps: args.reps as usize,
         seed: args.seed,
         peer: rival.as_ref(),
+        timed: timed.as_ref(),
     };
     let save = |results: &[Measured]| save(args, machine, &cases, outputs, peer_name.as_deref(), results);
     // a sweep takes long, so that its files are written after each size
@@ -200,7 +235,10 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, mut cases: Cases, outputs: 
     save(&results)?;
     if let (Some(path), Some(last)) = (&outputs.trace, results.last()) {
         let name = format!("{} {}", title(args, &last.shape), words(&last.shape.sizes()));
-        trace::save(path, &name, &last.events, machine.cache_counts())?;
+        match (&last.kernels, machine.devices().next()) {
+            (Some(kernels), Some(device)) => trace::save_kernels(path, &name, &device.name, kernels)?,
+            _ => trace::save(path, &name, &last.events, machine.cache_counts())?,
+        }
     }
     match results.iter().filter(|result| !result.passed()).count() {
         0 => Ok(()),
@@ -228,6 +266,10 @@ fn save(
         save_json(path, &document)?;
     }
     if let Some(path) = &outputs.plot {
+        let profiles: Vec<_> = results.iter().filter_map(|result| Some((result.shape.n, result.kernels.as_ref()?))).collect();
+        if !profiles.is_empty() {
+            return atomic::write_text(path, &kernels::stacked(&title(args, &cases.shapes[0]), &profiles)?);
+        }
         let curves = curves(results, &cases.placements, args.peer.as_deref());
         let title = title(args, &cases.shapes[0]);
         let style = Style { title: &title, x: "n", y: "GFLOP/s (median)", marks_points: true };

@@ -187,6 +187,7 @@ fn events(schedule: &Schedule, timeline: &Timeline) -> Vec<Event> {
         device: entry.lane.device,
         queue: entry.lane.queue.to_string(),
         label: schedule.plan().describe(entry.issue.command),
+        kind: entry.lane.queue.to_string(),
         start: entry.start,
         end: entry.end,
     });

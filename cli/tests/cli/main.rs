@@ -10,6 +10,7 @@ mod entries;
 mod fatal;
 mod good_input;
 mod kernel;
+mod kernel_times;
 mod outputs;
 mod peers;
 mod programs;

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::{Sandbox, outcome, refused};
 
 /// A folder for a test. `None` if the system has no OpenCL device.
-fn sandbox() -> Option<Sandbox> {
+pub fn sandbox() -> Option<Sandbox> {
     let s = Sandbox::new();
     let there = s.run(&["devices", "--device", "opencl:0"]).status == 0;
     assert!(there || std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "there is no OpenCL device");

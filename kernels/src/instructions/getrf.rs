@@ -120,6 +120,7 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the caller upholds the contract of this module.
             unsafe { self.factor_held_rows(items, panel)? }
         } else if a.cols <= width {
+            self.device.begin("getrf");
             // SAFETY: the caller upholds the contract of this module.
             unsafe {
                 match way {
@@ -199,6 +200,7 @@ impl<D: Target> Sequence<'_, D> {
         let unit_lower = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
         // SAFETY: the caller upholds the contract of this module.
         unsafe {
+            self.device.begin("trsm");
             self.trsm(unit_lower, left.a.sub(0, 0, n1, n1), a12)?;
             self.update(left.a, a12, a22)
         }
@@ -207,12 +209,14 @@ impl<D: Target> Sequence<'_, D> {
     /// Computes A22 ← A22 − A21·A12, where A21 is the part of a factored panel below its first square.
     unsafe fn update(&mut self, panel: View<'_, D::Buffer>, a12: View<'_, D::Buffer>, a22: View<'_, D::Buffer>) -> Result<()> {
         let a21 = panel.sub(panel.cols, 0, panel.rows - panel.cols, panel.cols);
+        self.device.begin("gemm");
         // SAFETY: the caller upholds the contract of this module.
         unsafe { self.gemm(self.value(-1.0), (Op::NoTrans, a21), (Op::NoTrans, a12), self.value(1.0), a22) }
     }
 
     /// Applies the row exchanges of a panel to its other columns.
     unsafe fn exchange(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+        self.device.begin("laswp");
         let sides = panel.others().into_iter().filter(|others| panel.pivoting && !others.is_empty());
         // SAFETY: the caller upholds the contract of this module.
         sides.into_iter().try_for_each(|others| unsafe { self.laswp(panel.swaps(), others, panel.ipiv) })
@@ -259,6 +263,7 @@ impl<D: Target> Sequence<'_, D> {
             let panel = block.from(col, WIDTH.min(a.cols - col));
             let (n1, end) = (panel.a.cols, col + panel.a.cols);
             let right = a.sub(col, end, panel.a.rows, a.cols - end);
+            self.device.begin("getrf");
             // SAFETY: the caller upholds the contract of this module.
             unsafe {
                 self.getrf_held_rows(items, panel, right.cols)?;

@@ -31,6 +31,7 @@ use crate::thresholds::Threshold;
 /// # Errors
 /// The errors of [`Target::launch`] and [`Target::scratch`]. Kernels that were enqueued before the error stay enqueued.
 pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Instruction<View<'_, D::Buffer>>) -> Result<()> {
+    device.begin(instruction.name());
     let mut sequence = Sequence { device, dtype };
     // SAFETY: the caller upholds the contract of this function.
     unsafe {

@@ -21,6 +21,9 @@ struct Recorder {
     facts: DeviceFacts,
     tuning: Tuning,
     launched: Vec<(&'static str, usize)>,
+    /// The operation for which the next kernels run, and that of each launch.
+    operation: &'static str,
+    operations: Vec<&'static str>,
     scratch: Vec<(Purpose, usize)>,
     /// Whether the device refuses kernels for products by vectors and for sums of parts.
     refuses: bool,
@@ -28,6 +31,15 @@ struct Recorder {
     free_bytes: usize,
     /// Whether the result lies in the buffer of a factor, so that the kernel cannot read the factor as an image.
     is_aliased: bool,
+}
+
+impl Recorder {
+    /// Makes a recorder for a device that refuses no kernel and no memory.
+    fn new(facts: DeviceFacts, tuning: Tuning) -> Self {
+        let (launched, scratch, operations) = (Vec::new(), Vec::new(), Vec::new());
+        let (operation, refuses, free_bytes, is_aliased) = ("", false, usize::MAX, false);
+        Recorder { facts, tuning, launched, operation, operations, scratch, refuses, free_bytes, is_aliased }
+    }
 }
 
 impl Target for Recorder {
@@ -49,8 +61,13 @@ impl Target for Recorder {
         Ok(!self.is_aliased)
     }
 
+    fn begin(&mut self, operation: &'static str) {
+        self.operation = operation;
+    }
+
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
         self.launched.push((call.kernel, call.global[0]));
+        self.operations.push(self.operation);
         Ok(())
     }
 
@@ -83,9 +100,8 @@ fn record(tuning: Tuning, dtype: DType, instruction: &Instruction<View<'_, ()>>)
 }
 
 fn record_on([refuses, is_full]: [bool; 2], tuning: Tuning, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
-    let (launched, scratch) = (Vec::new(), Vec::new());
-    let (facts, free_bytes) = (device(DeviceKind::Gpu), if is_full { 0 } else { usize::MAX });
-    let mut recorder = Recorder { facts, tuning, launched, scratch, refuses, free_bytes, is_aliased: false };
+    let free_bytes = if is_full { 0 } else { usize::MAX };
+    let mut recorder = Recorder { refuses, free_bytes, ..Recorder::new(device(DeviceKind::Gpu), tuning) };
     // SAFETY: the recorder runs no kernel.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
@@ -99,6 +115,24 @@ fn factor(rows: usize, cols: usize) -> Instruction<View<'static, ()>> {
 /// Returns the names of the kernels that factor a matrix, and the number of work-items of each kernel.
 fn lu(tuning: Tuning, rows: usize, cols: usize) -> Vec<(&'static str, usize)> {
     record(tuning, DType::F32, &factor(rows, cols)).launched
+}
+
+#[test]
+fn each_kernel_of_a_factorisation_has_its_operation() {
+    let recorded = record(shipped(DeviceKind::Gpu), DType::F32, &factor(3000, 3000));
+    let mut ran: Vec<(&str, &str)> =
+        recorded.operations.iter().copied().zip(recorded.launched.iter().map(|(kernel, _)| *kernel)).collect();
+    ran.sort_unstable();
+    ran.dedup();
+    let kernels = |operation| ran.iter().filter(|ran| ran.0 == operation).map(|ran| ran.1).collect::<Vec<_>>();
+    assert_eq!(kernels("laswp"), ["exchange"]);
+    assert!(kernels("getrf").iter().all(|kernel| kernel.contains("strip")) && !kernels("getrf").is_empty(), "{ran:?}");
+    // a triangular solve by halves computes products, too
+    assert!(kernels("trsm").iter().any(|kernel| kernel.starts_with("gemm")) && kernels("trsm").contains(&"solve"), "{ran:?}");
+    assert!(kernels("gemm").iter().any(|kernel| kernel.starts_with("gemm")) && !kernels("gemm").contains(&"solve"), "{ran:?}");
+    // an instruction that runs after the factorisation begins its own operation
+    let beta = Value::new(DType::F32, 2.0);
+    assert_eq!(record(shipped(DeviceKind::Gpu), DType::F32, &Instruction::Scale { beta, c: view(3, 3) }).operations, ["scale"]);
 }
 
 #[test]
@@ -198,8 +232,7 @@ fn inverses_fit_the_memory_that_is_left() {
         (8 * 256 * 33 - 1, [0, 0, 0, 1]),
     ] {
         let (facts, tuning) = (device(DeviceKind::Gpu), shipped(DeviceKind::Gpu));
-        let (launched, scratch) = (Vec::new(), Vec::new());
-        let mut recorder = Recorder { facts, tuning, launched, scratch, refuses: false, free_bytes, is_aliased: false };
+        let mut recorder = Recorder { free_bytes, ..Recorder::new(facts, tuning) };
         // SAFETY: the recorder runs no kernel.
         unsafe { enqueue(&mut recorder, DType::F64, &instruction).unwrap() };
         let count = |kernel: &str| recorder.launched.iter().filter(|(launched, _)| *launched == kernel).count();
@@ -329,8 +362,7 @@ fn products_by_images_give_way_if_an_operand_is_no_image() {
         facts.limits.image_pixels = image_pixels;
         let tuning = Tuning::lookup(&Database::default(), &facts, Dialect::OpenClC);
         let tuning = tuning.preferring(&format!("{images}\n{tile}"), &facts, Dialect::OpenClC).unwrap();
-        let (launched, scratch) = (Vec::new(), Vec::new());
-        let mut recorder = Recorder { facts, tuning, launched, scratch, refuses: false, free_bytes: usize::MAX, is_aliased };
+        let mut recorder = Recorder { is_aliased, ..Recorder::new(facts, tuning) };
         let a = view(n, n);
         let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::Trans, b: a, beta, c: a };
         // SAFETY: the recorder runs no kernel.

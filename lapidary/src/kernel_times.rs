@@ -1,0 +1,27 @@
+//! The times in which devices ran their kernels.
+
+use lapidary_core::{Error, ErrorKind, KernelTime, Result};
+
+use crate::machine::Machine;
+
+impl Machine {
+    /// Waits for all kernels, and returns the times of the kernels that the devices have run since the previous call of this method: a
+    /// list for each device, in the order of [`devices`](Machine::devices). Each list is sorted by the starts of the kernels, and its times
+    /// are relative to the first of them.
+    ///
+    /// # Errors
+    /// A device records no times, because it is no OpenCL device or [`Settings::kernel_times`](crate::Settings::kernel_times) is not set; a
+    /// kernel failed; or a device ran more kernels than it keeps times of (2²⁰).
+    pub fn take_kernel_times(&self) -> Result<Vec<Vec<KernelTime>>> {
+        let mut taken = Vec::new();
+        self.visit_devices(&mut |device| {
+            let missing = || {
+                let message = "the device records no times of kernels: open an OpenCL device with the setting `kernel_times`";
+                Err(Error::new(ErrorKind::Unsupported, "take_kernel_times", message))
+            };
+            let times = device.take_kernel_times().unwrap_or_else(missing);
+            taken.push(times.map_err(|error| error.with("device", &device.facts().name)));
+        });
+        taken.into_iter().collect()
+    }
+}

@@ -16,14 +16,20 @@ const MAX_ROWS: usize = (1 << 24) - 1;
 const MOVES: usize = 16;
 /// Number of bytes of a piece of a message.
 const PIECE: usize = 16;
-/// Number of pieces in a region: a record for each step and each work-group. A record has at most two pieces besides the row.
-const REGION: usize = WIDTH * MAX_GROUPS * (2 + WIDTH * size_of::<f64>() / PIECE);
+/// Number of pieces of a row, and of a record, which has a head of two pieces besides the row. (Both are smaller in `f32`.)
+const ROW_PIECES: usize = WIDTH * size_of::<f64>() / PIECE;
+const RECORD_PIECES: usize = 2 + ROW_PIECES;
+/// Number of pieces in a region: a record for each step and each work-group, and the rows of L.
+const REGION: usize = WIDTH * (MAX_GROUPS * RECORD_PIECES + ROW_PIECES);
+/// Number of pieces that a work-item receives in a step.
+const AT_ONCE: usize = 3;
 /// Size of the memory for messages in bytes: two words and two regions. All panels use the same size.
 pub const RECORD_BYTES: usize = 2 * size_of::<u64>() + 2 * REGION * PIECE;
 
 /// Returns the constants of the kernel text.
-pub(crate) fn constants(uses_ptx: bool) -> [(&'static str, usize); 4] {
-    [("width", WIDTH), ("max_groups", if uses_ptx { MAX_GROUPS } else { 1 }), ("region", REGION), ("moves", MOVES)]
+pub(crate) fn constants(uses_ptx: bool) -> [(&'static str, usize); 5] {
+    let max_groups = if uses_ptx { MAX_GROUPS } else { 1 };
+    [("width", WIDTH), ("max_groups", max_groups), ("region", REGION), ("moves", MOVES), ("at_once", AT_ONCE)]
 }
 
 /// Maximum number of columns in which a work-group exchanges rows, as long as the device can run more work-groups.
@@ -52,13 +58,18 @@ impl HeldRows {
     /// Returns whether work-groups of `items` work-items hold a panel of `rows` rows.
     #[must_use]
     pub fn hold(&self, rows: usize, items: usize) -> bool {
-        rows.div_ceil(items.max(1)) <= self.groups && rows <= MAX_ROWS
+        rows.div_ceil(items.max(1)) <= self.most(items) && rows <= MAX_ROWS
+    }
+
+    /// Returns the maximum number of work-groups of `items` work-items, each of which receives the records of all work-groups.
+    fn most(&self, items: usize) -> usize {
+        self.groups.min(AT_ONCE * items / RECORD_PIECES)
     }
 
     /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows, which [`hold`](Self::hold), and exchange
     /// the rows of `others` other columns.
     pub(crate) fn groups(&self, rows: usize, items: usize, others: usize) -> usize {
-        rows.div_ceil(items).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.groups))
+        rows.div_ceil(items).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.most(items)))
     }
 }
 

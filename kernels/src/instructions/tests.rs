@@ -175,9 +175,9 @@ fn held_rows_exchange_rows_in_the_launch_of_the_panel() {
     assert_eq!(["getrf_held_rows", "exchange", "solve"].map(|name| named(&held, name)), [7, 0, 0], "{held:?}");
     // 192 other columns
     assert_eq!(held[0], ("getrf_held_rows", 6 * 256));
-    // two blocks of 160 columns are factored by held rows, and the block of 280 columns on the right by strips
-    let mixed = launched("held_rows items=256 rows>=400", 700, 600);
-    assert_eq!(["getrf_held_rows", "enter_strips", "exchange"].map(|name| named(&mixed, name)), [10, 1, 1], "{mixed:?}");
+    // 64 work-groups of 512 work-items hold the rows of the second block, but not those of the first one
+    let mixed = launched("strip_rows rows=400", 33_000, 600);
+    assert_eq!(["getrf_held_rows", "enter_strips"].map(|name| named(&mixed, name)), [10, 1], "{mixed:?}");
 }
 
 /// No instruction requests more scratch memory than an eighth of the memory limit.

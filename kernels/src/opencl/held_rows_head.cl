@@ -36,6 +36,11 @@ typedef double2 Reals;
 #define AS_BITS(x) as_ulong(x)
 #define AS_REAL(x) as_double(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0)
+// the piece of a message with these numbers, and the numbers in a piece
+#define MAKE_PIECE(words) (Piece)(word_of((words)[0]), word_of((words)[1]))
+#define REALS_IN(p) {AS_REAL((p).x), AS_REAL((p).y)}
+#define RECIPROCAL_IN(record) AS_REAL((record)[1].x)
+#define OWNER_IN(record) ((uint)((record)[0].y >> 32))
 #else
 #define V 4
 #define HEAD 1
@@ -46,10 +51,12 @@ typedef float4 Reals;
 #define AS_BITS(x) as_uint(x)
 #define AS_REAL(x) as_float(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0 || (p).z == 0 || (p).w == 0)
+#define MAKE_PIECE(words) (Piece)(word_of((words)[0]), word_of((words)[1]), word_of((words)[2]), word_of((words)[3]))
+#define REALS_IN(p) {AS_REAL((p).x), AS_REAL((p).y), AS_REAL((p).z), AS_REAL((p).w)}
+#define RECIPROCAL_IN(record) AS_REAL((record)[0].z)
+#define OWNER_IN(record) ((record)[0].w)
 #endif
 #define PIECES (HEAD + WIDTH / V)
-// number of pieces that a work-item receives at once
-#define AT_ONCE 3
 // number of columns that a step updates if any of them is not complete
 #define CHUNK 8
 

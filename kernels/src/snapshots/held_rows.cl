@@ -6,8 +6,9 @@
 #define USES_PTX 1
 #define WIDTH 32
 #define MAX_GROUPS 64
-#define REGION 36864
+#define REGION 37376
 #define MOVES 16
+#define AT_ONCE 3
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
@@ -51,6 +52,11 @@ typedef double2 Reals;
 #define AS_BITS(x) as_ulong(x)
 #define AS_REAL(x) as_double(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0)
+// the piece of a message with these numbers, and the numbers in a piece
+#define MAKE_PIECE(words) (Piece)(word_of((words)[0]), word_of((words)[1]))
+#define REALS_IN(p) {AS_REAL((p).x), AS_REAL((p).y)}
+#define RECIPROCAL_IN(record) AS_REAL((record)[1].x)
+#define OWNER_IN(record) ((uint)((record)[0].y >> 32))
 #else
 #define V 4
 #define HEAD 1
@@ -61,10 +67,12 @@ typedef float4 Reals;
 #define AS_BITS(x) as_uint(x)
 #define AS_REAL(x) as_float(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0 || (p).z == 0 || (p).w == 0)
+#define MAKE_PIECE(words) (Piece)(word_of((words)[0]), word_of((words)[1]), word_of((words)[2]), word_of((words)[3]))
+#define REALS_IN(p) {AS_REAL((p).x), AS_REAL((p).y), AS_REAL((p).z), AS_REAL((p).w)}
+#define RECIPROCAL_IN(record) AS_REAL((record)[0].z)
+#define OWNER_IN(record) ((record)[0].w)
 #endif
 #define PIECES (HEAD + WIDTH / V)
-// number of pieces that a work-item receives at once
-#define AT_ONCE 3
 // number of columns that a step updates if any of them is not complete
 #define CHUNK 8
 
@@ -209,11 +217,9 @@ static Candidate candidate_in(Piece head) {
     return c;
 }
 
-// Returns word e of the message for a record. The record holds `live` elements of the row; the message also holds the elements of L of the
-// row, which belongs to work-item `owner`.
-static Bits word_of(__local const Bits *record, __local const real *factors, uint e, uint live, uint owner) {
-    const uint kept = HEAD * V + live;
-    const Bits bits = e < kept ? record[e] : AS_BITS(factors[(e - kept) * ITEMS + owner]);
+// Returns the word of a message with this data.
+static Bits word_of(real x) {
+    const Bits bits = AS_BITS(x);
     return ~(bits == (Bits)-1 ? bits - 1 : bits);
 }
 
@@ -271,6 +277,7 @@ static void solve_rows(uint n, ulong columns, __global real *a, ulong a_at, ulon
         const real moved = is_move ? AT(a, from[WIDTH + i], column) : 0;
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         if (is_move) AT(a, to[WIDTH + i], column) = moved;
+        #pragma unroll 4
         for (uint k = 0; k < n; ++k) {
             const real solved = real_of_lane(x, k, values);
             if (i > k) x -= top[i * STRIDE + k] * solved;
@@ -291,7 +298,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     __local uint pivots[WIDTH], from[PLACES], to[PLACES];
     __local Candidate candidates[ITEMS];
     const uint t = get_local_id(0), lane = t % LANES, group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
-    const uint count = groups * PIECES;
+    const uint with_rows = ((uint)m + ITEMS - 1) / ITEMS;
     const Candidate none = {0, NOWHERE};
     const ulong launches = records[0], used = records[1];
     __global Piece *const regions = (__global Piece *)(records + 2), *const last = regions + (launches + 1) % 2 * REGION;
@@ -301,14 +308,23 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
     uint place = i, singular = 0;
     for (uint e = t; e < WIDTH; e += ITEMS) pivots[e] = e;
-    __global Piece *set = regions + launches % 2 * REGION;
+    uint first_column[AT_ONCE];
+    #pragma unroll
+    for (uint q = 0; q < AT_ONCE; ++q) {
+        const uint piece = (t + q * ITEMS) % PIECES;
+        first_column[q] = piece < HEAD ? 0 : (piece - HEAD) * V;
+    }
+    __global Piece *const region = regions + launches % 2 * REGION, *set = region;
+    // the records of all steps, which are followed by the rows of L
+    __global Piece *const lower = region + (groups + (n - 1) * with_rows) * PIECES;
     __local Piece *const own = sent + t / LANES * PIECES;
     __local const real *u = 0;
     real l = 0;
 
-    for (uint s = 0; s < n; ++s, set += count) {
+    for (uint s = 0; s < n; ++s) {
+        // work-groups without rows send only the first message, which says that they have read the two words of `records`
+        const uint senders = s == 0 ? groups : with_rows, count = senders * PIECES, live = WIDTH - s;
         // column s is updated first, because the search for a pivot reads only this column
-        const uint live = WIDTH - s;
         const real first_x = s == 0 ? x[0] : x[1] - l * u[1];
         const Candidate mine = candidate_of_row(first_x, place, group, s, pivoting != 0);
         const uint best_lane = lane_of_best(mine, candidates);
@@ -336,71 +352,84 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         const Candidate of_lanes = lane < CANDIDATES ? candidate_in(sent[lane * PIECES]) : none;
-        if (t / LANES == lane_of_best(of_lanes, candidates) && lane < PIECES) {
-            __local const Bits *const record = (__local const Bits *)own;
-#if REAL_BYTES == 8
-            const uint owner = (uint)(own[0].y >> 32);
-#define WORD(k) word_of(record, factors, lane * V + k, live, owner)
-            put_piece(set + group * PIECES + lane, (Piece)(WORD(0), WORD(1)));
-#else
-            const uint owner = own[0].w;
-#define WORD(k) word_of(record, factors, lane * V + k, live, owner)
-            put_piece(set + group * PIECES + lane, (Piece)(WORD(0), WORD(1), WORD(2), WORD(3)));
-#endif
+        if (t / LANES == lane_of_best(of_lanes, candidates) && lane < HEAD + (live + V - 1) / V && group < senders) {
+            __local const real *const words = (__local const real *)(own + lane);
+            put_piece(set + group * PIECES + lane, MAKE_PIECE(words));
         }
 
         BARRIER_AFTER_SENDING;
-        for (uint begin = t; begin < count; begin += AT_ONCE * ITEMS) {
-            Piece p[AT_ONCE];
-            int is_missing;
-            do {
-                is_missing = 0;
-                #pragma unroll
-                for (uint q = 0; q < AT_ONCE; ++q)
-                    if (begin + q * ITEMS < count) {
-                        p[q] = get_piece(set + begin + q * ITEMS);
-                        is_missing |= ANY_IS_ZERO(p[q]);
-                    }
-            } while (is_missing);
+        Piece p[AT_ONCE];
+        int is_missing;
+        do {
+            is_missing = 0;
             #pragma unroll
             for (uint q = 0; q < AT_ONCE; ++q)
-                if (begin + q * ITEMS < count) received[begin + q * ITEMS] = ~p[q];
-        }
+                if (first_column[q] < live && t + q * ITEMS < count) {
+                    p[q] = get_piece(set + t + q * ITEMS);
+                    is_missing |= ANY_IS_ZERO(p[q]);
+                }
+        } while (is_missing);
+        #pragma unroll
+        for (uint q = 0; q < AT_ONCE; ++q)
+            if (first_column[q] < live && t + q * ITEMS < count) received[t + q * ITEMS] = ~p[q];
         barrier(CLK_LOCAL_MEM_FENCE);
-        Candidate best = none;
-        for (uint g = lane; g < groups; g += LANES) {
+        Candidate best = lane < senders ? candidate_in(received[lane * PIECES]) : none;
+        for (uint g = lane + LANES; g < senders; g += LANES) {
             const Candidate c = candidate_in(received[g * PIECES]);
             if (c.bits > best.bits || (c.bits == best.bits && c.origin < best.origin)) best = c;
         }
         const uint origin = origin_of_lane(best.origin, lane_of_best(best, candidates), candidates);
 
-        const uint p = PLACE(origin);
-        __local const real *const row = (__local const real *)(received + GROUP(origin) * PIECES);
-        u = row + HEAD * V;
-        const real reciprocal = row[2], pivot = u[0];
-        place = place == p ? s : place == s ? p : place;
+        const uint pivot_place = PLACE(origin);
+        __local const Piece *const record = received + GROUP(origin) * PIECES;
+        u = (__local const real *)(record + HEAD);
+        const real reciprocal = RECIPROCAL_IN(record), pivot = u[0];
+        place = place == pivot_place ? s : place == s ? pivot_place : place;
         l = x[0];
         if (fabs(pivot) >= MIN_POSITIVE && fabs(reciprocal) >= MIN_POSITIVE) l *= reciprocal;
         else if (pivot != 0) l /= pivot;
         if (place > s) factors[s * ITEMS + t] = l;
-        // the last work-items store row s of L and U
+        // the last work-items store row s of U, and send row s of L if it belongs to the work-group
         const uint q = t - (ITEMS - WIDTH);
-        if (q < WIDTH) top[s * STRIDE + (s + q) % WIDTH] = u[q];
-        if (t == 0) pivots[s] = p;
+        if (q < live) top[s * STRIDE + s + q] = u[q];
+        if (q * V < s && GROUP(origin) == group && solved > 0) {
+            real of_piece[V];
+            #pragma unroll
+            for (uint e = 0; e < V; ++e) of_piece[e] = q * V + e < s ? factors[(q * V + e) * ITEMS + OWNER_IN(record)] : 0;
+            put_piece(lower + s * (WIDTH / V) + q, MAKE_PIECE(of_piece));
+        }
+        if (t == 0) pivots[s] = pivot_place;
         if (pivot == 0 && singular == 0) singular = s + 1;
+        set += count;
+    }
+    if (solved > 0) {
+        BARRIER_AFTER_SENDING;
+        for (uint e = t; e < n * (WIDTH / V); e += ITEMS) {
+            const uint s = e / (WIDTH / V), j = e % (WIDTH / V) * V;
+            if (j < s) {
+                Piece p;
+                do p = get_piece(lower + e);
+                while (ANY_IS_ZERO(p));
+                p = ~p;
+                const real of_piece[V] = REALS_IN(p);
+                #pragma unroll
+                for (uint k = 0; k < V; ++k)
+                    if (j + k < s) top[s * STRIDE + j + k] = of_piece[k];
+            }
+        }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
     if (i == 0) {
         records[0] = launches + 1;
-        records[1] = n * count;
+        records[1] = lower + n * (WIDTH / V) - region;
         if (singular != 0 && info[info_at] == 0) info[info_at] = (int)(first + singular);
     }
     if (i < n) ipiv[ipiv_at + i] = (int)(first + pivots[i]);
     for (uint e = i; e < n * WIDTH; e += groups * ITEMS)
-        if (e % WIDTH < n) AT(a, e / WIDTH, e % WIDTH) = top[e / WIDTH * STRIDE + e % WIDTH];
-    if (i < m && place >= n)
-        for (uint j = 0; j < n; ++j) AT(a, place, j) = factors[j * ITEMS + t];
+        if (e / WIDTH <= e % WIDTH && e % WIDTH < n) AT(a, e / WIDTH, e % WIDTH) = top[e / WIDTH * STRIDE + e % WIDTH];
+    for (uint j = 0; j < n; ++j)
+        if (i < m && j < place) AT(a, place, j) = factors[j * ITEMS + t];
     if (left + solved + right > 0) {
         list_moves(pivots, to, from);
         solve_rows(n, solved, a, a_at + n * a_ld, a_ld, top, to, from, values);

@@ -285,9 +285,10 @@ fn held_rows_have_as_many_work_groups_as_run_together() {
     let holds = |facts: &DeviceFacts, rows, items| HeldRows::on(facts).hold(rows, items);
     assert!(holds(&h100, 256, 256) && !holds(&h100, 257, 256), "one work-group on a device of another instruction set");
     h100.identity.architecture = "sm_90".to_owned();
-    assert!(holds(&h100, 64 * 256, 256) && !holds(&h100, 64 * 256 + 1, 256), "the records of 64 work-groups");
+    assert!(holds(&h100, 64 * 512, 512) && !holds(&h100, 64 * 512 + 1, 512), "the records of 64 work-groups");
+    assert!(holds(&h100, 21 * 128, 128) && !holds(&h100, 21 * 128 + 1, 128), "three pieces of records for each work-item");
     h100.compute_units = Some(108);
-    assert!(holds(&h100, 54 * 256, 256) && !holds(&h100, 54 * 256 + 1, 256), "half of the multiprocessors for each queue");
+    assert!(holds(&h100, 54 * 512, 512) && !holds(&h100, 54 * 512 + 1, 512), "half of the multiprocessors for each queue");
     h100.queues = 1;
     assert!(!holds(&h100, 257, 256), "a queue of an application");
     let tuning = Tuning::lookup(Database::shipped(), &h100, Dialect::Wgsl);

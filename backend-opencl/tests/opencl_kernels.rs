@@ -1,5 +1,5 @@
 //! Tests of every instruction, with matrices so small that an OpenCL interpreter runs the tests on one thread.
-//! `cargo xtask test` also runs these tests, except two, under oclgrind, which detects data races and reads of uninitialised
+//! `cargo xtask test` also runs these tests, except three, under oclgrind, which detects data races and reads of uninitialised
 //! memory.
 
 use std::sync::Arc;
@@ -71,6 +71,31 @@ fn with_unusual_thresholds() {
         device.prefer_kernels(&[panels, others].concat()).expect("the kernels have parameters").unwrap();
         Instructions(&device).panels::<f64>();
         Instructions(&device).batches::<f64>();
+    }
+}
+
+/// Tests triangular solves with inverted blocks, where the database names blocks for small triangles.
+#[test]
+fn with_inverted_blocks() {
+    for device in devices([|device| device]) {
+        device.prefer_kernels("inverted_block unknowns=32").expect("the threshold has a value").unwrap();
+        Instructions(&device).ill_conditioned_triangles::<f64>(45, 32, 16);
+        Instructions(&device).ill_conditioned_triangles::<f32>(45, 32, 16);
+    }
+}
+
+/// Tests more triangles with inverted blocks, and blocks with more unknowns than a work-group of the kernel for substitution has work-items. The
+/// test takes too long for an interpreter, so that `cargo xtask test` does not run this test under oclgrind.
+#[test]
+fn with_large_inverted_blocks() {
+    for device in devices([|device| device, |device| device.with_tiles().unwrap()]) {
+        device.prefer_kernels("inverted_block unknowns=512").expect("the threshold has a value").unwrap();
+        Instructions(&device).triangles::<f64>();
+        Instructions(&device).ill_conditioned_triangles::<f64>(77, 32, 128);
+        Instructions(&device).ill_conditioned_triangles::<f32>(77, 32, 128);
+        Instructions(&device).choice_of_inverses(77, 32);
+        Instructions(&device).choice_of_inverses(1100, 128);
+        Instructions(&device).ill_conditioned_triangles::<f64>(1100, 128, 16);
     }
 }
 

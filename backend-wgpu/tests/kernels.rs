@@ -75,6 +75,19 @@ fn with_unusual_thresholds() {
     }
 }
 
+/// Tests triangular solves with inverted blocks on devices whose database names blocks for small triangles.
+#[test]
+fn with_inverted_blocks() {
+    for (f64, device) in devices(|device| device.with_tiles().unwrap().with_entries("inverted_block unknowns=512").unwrap()) {
+        Instructions(&device).triangles::<f32>();
+        Instructions(&device).ill_conditioned_triangles::<f32>(77, 32, 128);
+        if f64 {
+            Instructions(&device).ill_conditioned_triangles::<f64>(77, 32, 128);
+            Instructions(&device).choice_of_inverses(77, 32);
+        }
+    }
+}
+
 /// Tests products with kernel parameters that Lapidary chooses for no device, and that differ greatly from one another.
 #[test]
 fn with_unusual_products() {

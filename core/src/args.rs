@@ -152,7 +152,7 @@ pub struct Trsm<'a, T> {
 }
 
 impl<'a, T: Scalar> Trsm<'a, T> {
-    /// Arguments of `B ← A⁻¹·B` with the lower triangle of A, solved by substitution.
+    /// Arguments of `B ← A⁻¹·B` with the lower triangle of A, in the default mode.
     pub fn new(a: MatRef<'a, T>, b: MatMut<'a, T>) -> Self {
         Trsm {
             side: Side::Left,

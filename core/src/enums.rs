@@ -129,12 +129,12 @@ impl Layout {
 /// `docs/numerics.md`, bound 7, states the error bounds of the two modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum TrsmMode {
-    /// The solve may invert each diagonal block and multiply by the inverse (Du Croz and Higham 1992). With inverted blocks, all
-    /// remaining operations are matrix products, but the error bound of the solution is weaker than with substitution. The CPU
-    /// backend substitutes in this mode too.
+    /// The solve inverts each diagonal block and multiplies by the inverse (Du Croz and Higham 1992) where the device is faster with inverses
+    /// and the inverse is accurate enough; the device checks each inverse. The solve substitutes for other blocks. The residual of the
+    /// solution is small in norm. A GPU inverts blocks if its entries of the database of kernels name them. The CPU backend substitutes.
+    #[default]
     Inverted,
     /// The solve uses forward or back substitution. The residual of each element of the solution is small.
-    #[default]
     Substitution,
 }
 

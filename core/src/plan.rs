@@ -349,7 +349,7 @@ fn formula(instruction: &Instruction<String>) -> String {
         }
         Instruction::Trsm { mode, side, uplo, op, diag, alpha, a, b } => {
             let inverse = format!("{}⁻¹", op_name(*op, &triangle(*uplo, *diag, a)));
-            let way = if *mode == TrsmMode::Inverted { " by inverted blocks" } else { "" };
+            let way = if *mode == TrsmMode::Inverted { " in the mode inverted" } else { "" };
             match side {
                 Side::Left => format!("{b} ← {}{inverse}·{b}{way}", factor(*alpha)),
                 Side::Right => format!("{b} ← {}{b}·{inverse}{way}", factor(*alpha)),

@@ -56,8 +56,8 @@ fn others(dtype: DType) -> Vec<Instruction<View<'static, ()>>> {
             ipiv: view(2048, 1),
         },
     ];
-    for mode in [TrsmMode::Substitution, TrsmMode::Inverted] {
-        let (side, a, b) = (Side::Left, view(2048, 2048), view(2048, 64));
+    for (mode, n) in [(TrsmMode::Substitution, 2048), (TrsmMode::Inverted, 2048), (TrsmMode::Inverted, 4096)] {
+        let (side, a, b) = (Side::Left, view(n, n), view(n, 64));
         calls.push(Instruction::Trsm { mode, side, uplo, op, diag, alpha: number, a, b });
     }
     let squares = [16, 300, 1024, 2048, 4096, 8192, 16_384].map(|n| (n, n));

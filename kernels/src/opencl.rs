@@ -90,6 +90,9 @@ fn body(program: &Program) -> Body {
         Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),
         Program::Solve { .. } => return Body::Shared { kernel: "solve", template: shared::SOLVE },
+        Program::SumBlocks { .. } => return Body::Shared { kernel: "sum_blocks", template: shared::SUM_BLOCKS },
+        Program::JudgeBlocks { .. } => return Body::Shared { kernel: "judge_blocks", template: shared::JUDGE_BLOCKS },
+        Program::SolveCopy { .. } => return Body::Shared { kernel: "solve_copy", template: shared::SOLVE_COPY },
         Program::HeldRows { uses_ptx: true, .. } => concat!(
             include_str!("opencl/held_rows_head.cl"),
             include_str!("opencl/candidates.cl"),

@@ -1,13 +1,15 @@
 //! Definitions of the programs. The text of a program depends only on a [`Program`] value, so caches use this value as the key of
 //! the program.
 
-use lapidary_core::{DType, Limits};
+use lapidary_core::DType;
 
 use crate::block::BlockParams;
 use crate::held_rows;
 use crate::mma::{MmaParams, SUB_GROUP};
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
+
+mod check;
 
 // The numbers below are fixed by the texts of the kernels, which name them. Thresholds that a device may want different are entries of the
 // database (`Threshold`).
@@ -25,9 +27,14 @@ const SOLVERS: usize = 4;
 const UNKNOWNS: usize = 8;
 /// Number of columns in which a work-group of [`Program::Exchange`] moves elements at once.
 pub(crate) const MOVED: usize = 2;
+/// Maximum order of a block that a triangular solve inverts. A work-group of [`Program::SolveCopy`] can solve with a block of this order.
+pub(crate) const MAX_INVERTED: usize = 1024;
+/// Maximum number of unknowns of one right-hand side that a work-item of [`Program::SolveCopy`] holds in registers.
+const MAX_HELD: usize = 16;
 /// Number of terms (extent along k) in a slice of [`Program::GemmBatched`].
 const BATCH_DEPTH: usize = 16;
-/// Number of lines, and of terms, of a square that a work-group of [`Program::Pad`] copies.
+/// Number of lines, and of terms, of a square that a work-group of [`Program::Pad`] copies. Also the number of columns that a work-group of
+/// [`Program::SumBlocks`] sums. A block on the diagonal begins at a multiple of [`TRIANGLE`], which is a multiple of this number.
 pub(crate) const SIDE: usize = 32;
 
 /// A program, which contains one or more kernels.
@@ -172,6 +179,29 @@ pub enum Program {
         /// Number of work-items in a work-group, a power of two for which `unknowns_of_group` is at least [`TRIANGLE`].
         items: usize,
     },
+    /// Kernel `sum_blocks`, which sums the columns of blocks on the diagonal of a triangle.
+    SumBlocks {
+        /// Element type of the matrices.
+        dtype: DType,
+        /// Number of work-items in a work-group, a multiple of 32 of at most 1024.
+        items: usize,
+    },
+    /// Kernel `judge_blocks`, which decides which inverses of blocks are kept.
+    JudgeBlocks {
+        /// Element type of the matrices.
+        dtype: DType,
+        /// Number of work-items in a work-group, a power of two because each step of a sum halves the number of terms.
+        items: usize,
+    },
+    /// Kernel `solve_copy`, which copies right-hand sides of a block of at most `items * each` unknowns, or their solutions.
+    SolveCopy {
+        /// Element type of the matrices.
+        dtype: DType,
+        /// Number of work-items in a work-group.
+        items: usize,
+        /// Number of unknowns that a work-item holds for each right-hand side.
+        each: usize,
+    },
     /// Kernel `getrf_held_rows`, in which work-groups that wait for one another factor a narrow panel. Each work-item
     /// holds one row.
     HeldRows {
@@ -228,6 +258,12 @@ pub(crate) fn sides_of_group(dtype: DType) -> usize {
     SOLVERS * sides_of_item(dtype)
 }
 
+/// Returns the number of right-hand sides of a work-group of [`Program::SolveCopy`]. Their elements of one unknown fill 32 bytes, the smallest
+/// access to global memory of many devices, if the right-hand sides are rows.
+pub(crate) fn sides_of_copy(dtype: DType) -> usize {
+    32 / dtype.size()
+}
+
 /// Returns the number of elements in the buffer through which the work-groups of [`Program::Columns`] exchange pivots of a panel.
 /// The buffer holds two sets of records. Each set has a record for each work-group and one for the row on the diagonal. A record
 /// holds a magnitude, a row number and a row of the panel.
@@ -256,6 +292,9 @@ impl Program {
             | Program::Exchange { dtype, .. }
             | Program::Triangle { dtype, .. }
             | Program::Solve { dtype, .. }
+            | Program::SumBlocks { dtype, .. }
+            | Program::JudgeBlocks { dtype, .. }
+            | Program::SolveCopy { dtype, .. }
             | Program::HeldRows { dtype, .. }
             | Program::Panel { dtype, .. }
             | Program::Strips { dtype, .. }
@@ -271,7 +310,9 @@ impl Program {
             }
             Program::Strips { dtype, params } => Some(params.vector(dtype)),
             Program::GemmBlock { params, .. } => Some(params.vw),
-            Program::SumParts { .. } => Some(1),
+            Program::SumParts { .. } | Program::SumBlocks { .. } | Program::JudgeBlocks { .. } | Program::SolveCopy { .. } => {
+                Some(1)
+            }
             _ => None,
         }
     }
@@ -316,95 +357,11 @@ impl Program {
             | Program::Columns { items, .. }
             | Program::Exchange { items, .. }
             | Program::Solve { items, .. }
+            | Program::SumBlocks { items, .. }
+            | Program::JudgeBlocks { items, .. }
+            | Program::SolveCopy { items, .. }
             | Program::SumParts { items, .. }
             | Program::Pad { items, .. } => [items, 1],
-        }
-    }
-
-    /// Checks that a device can run the program.
-    ///
-    /// # Errors
-    /// The program violates a constraint, which the error states with its reason.
-    pub fn check(&self, limits: &Limits) -> Result<(), String> {
-        let group = |items: usize| {
-            if items == 0 {
-                return Err("a work-group has at least one work-item".to_owned());
-            }
-            let fits = items <= limits.work_group;
-            if fits { Ok(()) } else { Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group)) }
-        };
-        let local = |what: &str, bytes: usize| {
-            let fits = bytes <= limits.local_memory;
-            if fits { Ok(()) } else { Err(format!("{what} takes {bytes} bytes of the {} of local memory", limits.local_memory)) }
-        };
-        match *self {
-            Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
-            Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
-            Program::GemmBlock { dtype, params, .. } => params.check(dtype, limits),
-            Program::GemmMma { dtype, params, .. } => params.check(dtype, limits),
-            Program::MmaProbe { .. } => group(SUB_GROUP),
-            Program::Pad { items, .. } if !items.is_multiple_of(SIDE) || !(SIDE * SIDE).is_multiple_of(items.max(1)) => {
-                Err(format!("{items} work-items do not move the {SIDE} lines of a square equally"))
-            }
-            // local memory holds a square, in which each line has one element of padding
-            Program::Pad { dtype, items } => local("a square", SIDE * (SIDE + 1) * dtype.size()).and_then(|()| group(items)),
-            // a compiler divides longer vectors
-            Program::GemmPanel { dtype, params } => params.check(dtype, limits, usize::MAX),
-            // local memory holds a slice of A and a slice of B, in which each line has one element of padding
-            Program::GemmBatched { dtype, lanes, micro, .. } => {
-                let bytes = 2 * BATCH_DEPTH * (lanes * micro + 1) * dtype.size();
-                local("the slices of A and B", bytes).and_then(|()| group(lanes * lanes))
-            }
-            Program::LuBatched { items, .. } if !items.is_power_of_two() => Err(format!("{items} work-items do not halve")),
-            // local memory holds the matrix, and a magnitude and a row number for each work-item
-            Program::LuBatched { dtype, items, room } => {
-                let bytes = room * dtype.size() + items * (dtype.size() + size_of::<u64>());
-                local("a matrix with the search for a pivot", bytes).and_then(|()| group(items))
-            }
-            Program::LuRows { items, order, .. } if !order.is_power_of_two() || order < 4 || !items.is_multiple_of(order) => {
-                Err(format!("{items} work-items do not have all rows of matrices of order {order}"))
-            }
-            // local memory holds the matrices, one pivot row per matrix, one magnitude per row, and one magnitude with its place
-            // per four rows
-            Program::LuRows { dtype, items, order } => {
-                let bytes = items * (order + 2) * dtype.size() + items / 4 * (dtype.size() + size_of::<u32>());
-                local("a matrix with the search for a pivot", bytes).and_then(|()| group(items))
-            }
-            Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } | Program::SumParts { items, .. } => {
-                group(items)
-            }
-            Program::Solve { items, .. } if !items.is_power_of_two() || unknowns_of_group(items) < TRIANGLE => {
-                Err(format!("{items} work-items do not have {TRIANGLE} unknowns, or not a power of two"))
-            }
-            Program::Solve { dtype, items } => {
-                // local memory holds the coefficients of two steps and the unknowns of one step
-                let columns = 2 * unknowns_of_group(items) + sides_of_group(dtype);
-                local("a triangle", columns * UNKNOWNS * dtype.size()).and_then(|()| group(items))
-            }
-            Program::Exchange { items, .. } => {
-                // local memory holds a set of four exchanges per work-item: the place that each exchange names, a table of twice
-                // as many rows, and the row that each place holds
-                local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
-            }
-            Program::HeldRows { dtype, items, uses_ptx } => {
-                let bytes = held_rows::local_bytes(dtype, items, uses_ptx)?;
-                // a text with PTX may use more local memory than the device reports
-                if uses_ptx { group(items) } else { local("the rows", bytes).and_then(|()| group(items)) }
-            }
-            // local memory holds a magnitude and a row number for each work-item
-            Program::Panel { dtype, items } => {
-                local("the search for a pivot", items * (dtype.size() + size_of::<u64>())).and_then(|()| group(items))
-            }
-            Program::Strips { dtype, params } => params.check(dtype, limits),
-            Program::Columns { items, .. } if !items.is_power_of_two() || items < LANES => {
-                Err(format!("{items} work-items do not halve into rows of {LANES}"))
-            }
-            // local memory holds a magnitude and a row number for each work-item; as much again has room for a column and for the
-            // search
-            Program::Columns { dtype, items } => {
-                let bytes = 2 * items * (dtype.size() + size_of::<u64>());
-                local("the search for a pivot", bytes).and_then(|()| group(items))
-            }
         }
     }
 
@@ -457,6 +414,11 @@ impl Program {
             Program::Solve { dtype, items } => {
                 let own = [("mr", UNKNOWNS), ("nr", sides_of_item(dtype)), ("v", VectorParams::vector(dtype))];
                 ("solve", [&[("items", items), ("lanes", SOLVERS)][..], &own].concat())
+            }
+            Program::SumBlocks { items, .. } => ("sum_blocks", vec![("items", items), ("side", SIDE)]),
+            Program::JudgeBlocks { items, .. } => ("judge_blocks", vec![("items", items)]),
+            Program::SolveCopy { dtype, items, each } => {
+                ("solve_copy", vec![("items", items), ("each", each), ("nr", sides_of_copy(dtype))])
             }
             Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
             Program::HeldRows { dtype, items, uses_ptx } => {

@@ -8,5 +8,11 @@ pub const GEMM_BLOCK: &str = include_str!("shared/gemm_block.wgsl");
 pub const SUM_PARTS: &str = include_str!("shared/sum_parts.wgsl");
 /// The copy of lines into whole vectors.
 pub const PAD: &str = include_str!("shared/pad.wgsl");
+/// The sums of the columns of blocks on the diagonal of a triangle.
+pub const SUM_BLOCKS: &str = include_str!("shared/sum_blocks.wgsl");
+/// The decision which inverses of blocks are kept.
+pub const JUDGE_BLOCKS: &str = include_str!("shared/judge_blocks.wgsl");
+/// The copy of right-hand sides that may also solve.
+pub const SOLVE_COPY: &str = include_str!("shared/solve_copy.wgsl");
 /// The triangular solve in which a workgroup solves together.
 pub const SOLVE: &str = include_str!("shared/solve.wgsl");

@@ -6,7 +6,7 @@
 use lapidary_core::{DType, DeviceFacts};
 
 use crate::database::{Database, Kernel};
-use crate::program::TRIANGLE;
+use crate::program::{MAX_INVERTED, TRIANGLE};
 use crate::tuning::{Dialect, index};
 
 /// A size at which one kernel or algorithm takes over from another.
@@ -48,8 +48,10 @@ pub enum Threshold {
     StripElements,
     /// Maximum number of unknowns of a triangle that is solved by substitution, if the kernel takes so many. Larger triangles are halved.
     TrsmBlock,
-    /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses.
+    /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses. Zero if the device substitutes.
     InvertedBlock,
+    /// Minimum number of unknowns of a triangular solve that inverts diagonal blocks.
+    InvertedSolve,
 }
 
 /// The name and the unit of a threshold, and what depends on it.
@@ -64,7 +66,7 @@ struct Description {
 
 impl Threshold {
     /// All thresholds, in the order of their declaration.
-    pub const ALL: [Threshold; 18] = [
+    pub const ALL: [Threshold; 19] = [
         Threshold::CopyOperands,
         Threshold::CopiedTerms,
         Threshold::RepackB,
@@ -83,6 +85,7 @@ impl Threshold {
         Threshold::StripElements,
         Threshold::TrsmBlock,
         Threshold::InvertedBlock,
+        Threshold::InvertedSolve,
     ];
 
     fn description(self) -> Description {
@@ -90,6 +93,7 @@ impl Threshold {
         let searched = |name, unit, kernels, trials| Description { name, unit, kernels, trials };
         let of_lu: &[&str] = &["getrf_panel", "getrf_column", "getrf_held_rows", "getrf_strip", "getrf_strips"];
         let of_strips = &of_lu[3..];
+        let of_triangles: &[&str] = &["solve", "trsm_block", "trtri_block"];
         match self {
             Threshold::CopyOperands => fixed("copy_operands", "extent", &["pad"]),
             Threshold::CopiedTerms => fixed("copied_terms", "terms", &["pad"]),
@@ -108,7 +112,8 @@ impl Threshold {
             Threshold::StripRows => searched("strip_rows", "rows", of_strips, &[16, 32, 64]),
             Threshold::StripElements => searched("strip_elements", "elements", of_strips, &[16, 32, 64, 128, 256]),
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
-            Threshold::InvertedBlock => searched("inverted_block", "unknowns", &["trtri_block"], &[32, 64, 128, 256, 512, 1024]),
+            Threshold::InvertedBlock => searched("inverted_block", "unknowns", of_triangles, &[0, 32, 64, 128, 256, 512, 1024]),
+            Threshold::InvertedSolve => fixed("inverted_solve", "unknowns", of_triangles),
         }
     }
 
@@ -149,7 +154,9 @@ impl Threshold {
     pub fn check(self, value: usize) -> Result<(), String> {
         let (met, reason) = match self {
             // without work for the kernel of a batch, the matrices are computed one by one
-            Threshold::BatchedGemm | Threshold::BatchedLu | Threshold::LuColumns => (true, String::new()),
+            Threshold::BatchedGemm | Threshold::BatchedLu | Threshold::LuColumns | Threshold::InvertedSolve => {
+                (true, String::new())
+            }
             Threshold::CopyOperands
             | Threshold::CopiedTerms
             | Threshold::RepackB
@@ -172,8 +179,11 @@ impl Threshold {
                 (value >= TRIANGLE, format!("is at least {TRIANGLE}: a triangle is halved into multiples of {TRIANGLE} unknowns"))
             }
             Threshold::InvertedBlock => {
-                let is_doubled = value >= TRIANGLE && value.is_power_of_two();
-                (is_doubled, format!("is a power of two from {TRIANGLE} on: the order of inverted blocks begins there and doubles"))
+                let is_doubled = (TRIANGLE..=MAX_INVERTED).contains(&value) && value.is_power_of_two();
+                let reason = format!(
+                    "is 0 or a power of two from {TRIANGLE} to {MAX_INVERTED}: the order of inverted blocks begins there and doubles"
+                );
+                (value == 0 || is_doubled, reason)
             }
         };
         if met { Ok(()) } else { Err(format!("{} of {} {reason}", self.unit(), self.name())) }

@@ -79,6 +79,17 @@ impl Instructions<'_> {
         self.expect_pass(triangles::<T>);
     }
 
+    /// Tests `trsm` in the mode inverted on `count` triangles of order `n` that have blocks of `order` rows without an accurate inverse.
+    pub fn ill_conditioned_triangles<T: Scalar>(&self, n: usize, order: usize, count: usize) {
+        self.expect_pass(|trial| super::inverses::with_blocks_of::<T>(trial, n, order, count));
+    }
+
+    /// Tests on a device that inverts blocks of `order` rows of triangles of order `n` that the device multiplies by accurate inverses, and
+    /// that it substitutes elsewhere.
+    pub fn choice_of_inverses(&self, n: usize, order: usize) {
+        self.expect_pass(|trial| super::inverses::choice(trial, n, order));
+    }
+
     /// Tests `getrf` and `laswp`.
     pub fn panels<T: Scalar>(&self) {
         self.expect_pass(panels::<T>);

@@ -4,6 +4,7 @@
 pub mod batches;
 pub mod faults;
 pub mod instructions;
+pub mod inverses;
 pub mod large;
 mod launches;
 mod on_device;
@@ -40,6 +41,8 @@ pub enum Probe {
     Moves,
     /// The test [`instructions::triangles`].
     Triangles,
+    /// The test [`inverses::ill_conditioned`].
+    IllConditioned,
     /// The test [`instructions::panels`].
     Panels,
     /// The test [`instructions::without_pivoting`].
@@ -69,6 +72,7 @@ impl Probe {
             Probe::NewMemory => instructions::new_memory::<T>(trial),
             Probe::Moves => instructions::moves::<T>(trial),
             Probe::Triangles => instructions::triangles::<T>(trial),
+            Probe::IllConditioned => inverses::ill_conditioned::<T>(trial),
             Probe::Panels => instructions::panels::<T>(trial),
             Probe::WithoutPivoting => instructions::without_pivoting::<T>(trial),
             Probe::ZeroPivot => instructions::zero_pivot::<T>(trial),

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use lapidary_core::{Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result as CoreResult, Scalar, Side, Trsm};
+use lapidary_core::{Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result as CoreResult, Scalar, Side, Trsm, TrsmMode};
 
 use crate::cases::{Fill, Rng, Storage, Stored};
 use crate::trial::Trial;
@@ -88,7 +88,9 @@ pub fn trsm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Resu
     for (rows, cols, side) in [(4, 3, Side::Left), (5, 5, Side::Left), (4, 4, Side::Right), (0, 0, Side::Left)] {
         let a = stored::<T>(rows, cols);
         let case = format!("trsm {side} A {rows}×{cols} B 4×6");
-        refused(case, &stored::<T>(4, 6), |b| trial.subject.trsm(Trsm::new(a.view(), b.view_mut()).side(side)))?;
+        refused(case, &stored::<T>(4, 6), |b| {
+            trial.subject.trsm(Trsm::new(a.view(), b.view_mut()).side(side).mode(TrsmMode::Substitution))
+        })?;
     }
     Ok(())
 }

@@ -35,6 +35,7 @@ pub(super) fn program<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
         "new_memory_is_not_read", "With β = 0 the instruction gemm does not read its result." => NewMemory;
         "scale_and_copy", "Scaling by a power of two and copying do not round." => Moves;
         "triangles", "The instruction trsm keeps bound 7 in both modes." => Triangles;
+        "ill_conditioned_triangles", "With blocks that have no accurate inverse, trsm keeps the norm-wise part of bound 7 in the mode inverted." => IllConditioned;
         "panels", "The instructions getrf and laswp keep bound 8, with pivots of the whole matrix." => Panels;
         "panels_without_pivoting", "Without pivoting the instruction getrf exchanges no rows and keeps bound 8." => WithoutPivoting;
         "batched_products", "The instruction gemm_batched keeps bound 1 for each matrix." => BatchedProducts;

@@ -62,7 +62,7 @@ pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
         (
             "inverted_blocks",
             "With inverted diagonal blocks the norm-wise part of bound 7 holds, and a NaN stays in its column.",
-            |trial| random::<S, T>(trial, Inverted, &[Fill::Uniform, Fill::NonFinite], |case| case),
+            inverted_blocks::<S, T>,
         ),
     ]
 }
@@ -121,6 +121,14 @@ fn subnormal<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(),
 fn with_pivot<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, pivot: Pivot) -> Result<(), Failure> {
     let mut cases = [1, 2, 7, trial.scope.max].into_iter().flat_map(TrsmCase::regular);
     cases.try_for_each(|case| trsm::check_trsm::<S, T>(trial, &TrsmCase { pivot, ..case }))
+}
+
+fn inverted_blocks<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+    random::<S, T>(trial, Inverted, &[Fill::Uniform, Fill::Graded, Fill::NonFinite], |case| case)?;
+    let mut cases = TrsmCase::regular(trial.scope.max)
+        .into_iter()
+        .flat_map(|case| [Pivot::Zero, Pivot::NegativeZero].map(|pivot| (case, pivot)));
+    cases.try_for_each(|(case, pivot)| trsm::check_trsm::<S, T>(trial, &TrsmCase { mode: Inverted, pivot, ..case }))
 }
 
 fn zero_pivots<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {

@@ -6,8 +6,8 @@ use std::task::Poll;
 
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Op, Operand, Pending, Result, Token, TrsmMode, Value,
-    Work,
+    DType, Device, DeviceBuffer, DeviceFacts, Diag, HostRect, Instruction, Memory, Op, Operand, Pending, Result, Scalar, Side,
+    Token, TrsmMode, Uplo, Value, Work,
 };
 
 /// The fault of a device.
@@ -37,6 +37,8 @@ pub enum DeviceFault {
     IgnoresOffsetOfPivots,
     /// The last element of a factored panel, or of an inverse, becomes NaN.
     EndsInNan,
+    /// In the mode inverted, the right-hand sides are multiplied by the inverse of the triangle, however inaccurate the inverse is.
+    KeepsInaccurateInverses,
     /// Transfers replace every NaN by the standard NaN.
     CanonicalisesNan,
     /// All threads share one staging buffer for reads.
@@ -114,6 +116,11 @@ unsafe fn canonicalise(dtype: DType, element: *mut u8) {
             _ => {}
         }
     }
+}
+
+/// The elements of the identity of order `n`.
+fn identity<T: Scalar>(n: usize) -> Vec<T> {
+    (0..n * n).map(|at| if at.is_multiple_of(n + 1) { T::ONE } else { T::ZERO }).collect()
 }
 
 /// The first `count` columns of `op(A)`.
@@ -275,6 +282,10 @@ impl Device for WrongDevice {
                     let last = Operand { offset: a.offset + a.rows - 1 + (a.cols - 1) * a.ld, rows: 1, cols: 1, ..a };
                     self.inner.launch(&Instruction::Scale { beta: Value::new(a.dtype, f64::NAN), c: last })
                 }
+                (
+                    DeviceFault::KeepsInaccurateInverses,
+                    Instruction::Trsm { mode: TrsmMode::Inverted, side, uplo, op, diag, alpha, a, b },
+                ) => self.multiply_by_inverse((side, uplo, op, diag), alpha, a, b),
                 (DeviceFault::LeavesLastOfBatch, Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c }) => {
                     let [a, b, c] = [a, b, c].map(|x| Operand { cols: x.cols / count * (count - 1), ..x });
                     self.inner.launch(&Instruction::GemmBatched { count: count - 1, alpha, op_a, a, op_b, b, beta, c })
@@ -328,6 +339,40 @@ impl Pending for Waited {
 }
 
 impl WrongDevice {
+    /// Computes B ← α·op(A⁻¹)·B or B ← α·B·op(A⁻¹) by the inverse of the whole triangle.
+    ///
+    /// # Safety
+    /// The contract of `Device::launch` holds for a triangular solve with these operands.
+    unsafe fn multiply_by_inverse(
+        &self,
+        (side, uplo, op, diag): (Side, Uplo, Op, Diag),
+        alpha: Value,
+        a: Operand<'_>,
+        b: Operand<'_>,
+    ) -> Result<()> {
+        let [one, zero] = [1.0, 0.0].map(|x| Value::new(a.dtype, x));
+        let new = |rows: usize, cols: usize| self.inner.alloc((rows * cols).max(1) * a.dtype.size());
+        let (inverse, copy) = (new(a.rows, a.rows)?, new(b.rows, b.cols)?);
+        let v = Operand { memory: Memory::Buffer(&inverse), offset: 0, ld: a.rows, ..a };
+        let c = Operand { memory: Memory::Buffer(&copy), offset: 0, ld: b.rows, ..b };
+        let mode = TrsmMode::Substitution;
+        // SAFETY: the caller guarantees that the operands are valid. The two buffers have room for their matrices.
+        unsafe {
+            let run = |instruction: Instruction<Operand<'_>>| self.inner.launch(&instruction);
+            match a.dtype {
+                DType::F64 => self.inner.write(HostRect::packed(&mut identity::<f64>(a.rows), a.rows), &inverse)?,
+                _ => self.inner.write(HostRect::packed(&mut identity::<f32>(a.rows), a.rows), &inverse)?,
+            }
+            let (from, whole) = (Side::Left, Op::NoTrans);
+            run(Instruction::Trsm { mode, side: from, uplo, op: whole, diag, alpha: one, a, b: v })?;
+            run(Instruction::Copy { a: b, b: c })?;
+            match side {
+                Side::Left => run(Instruction::Gemm { alpha, op_a: op, a: v, op_b: whole, b: c, beta: zero, c: b }),
+                Side::Right => run(Instruction::Gemm { alpha, op_a: whole, a: c, op_b: op, b: v, beta: zero, c: b }),
+            }
+        }
+    }
+
     /// Runs an instruction on the contents that a buffer had before the last transfer to it. Afterwards the buffer contains the
     /// transferred data, as if the transfer had followed the instruction.
     ///

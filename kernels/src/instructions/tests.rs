@@ -91,6 +91,11 @@ fn shipped(kind: DeviceKind) -> Tuning {
     Tuning::lookup(Database::shipped(), &device(kind), Dialect::Wgsl)
 }
 
+/// Returns the shipped kernels with inverses of blocks of up to 256 unknowns.
+fn inverting(kind: DeviceKind) -> Tuning {
+    shipped(kind).preferring("inverted_block unknowns=256", &device(kind), Dialect::Wgsl).unwrap()
+}
+
 fn view(rows: usize, cols: usize) -> View<'static, ()> {
     View { buffer: &(), at: 0, ld: rows, rows, cols }
 }
@@ -175,16 +180,20 @@ fn held_rows_exchange_rows_in_the_launch_of_the_panel() {
     assert_eq!(["getrf_held_rows", "exchange", "solve"].map(|name| named(&held, name)), [7, 0, 0], "{held:?}");
     // 192 other columns
     assert_eq!(held[0], ("getrf_held_rows", 6 * 256));
-    // 64 work-groups of 512 work-items hold the rows of the second block, but not those of the first one
-    let mixed = launched("strip_rows rows=400", 33_000, 600);
-    assert_eq!(["getrf_held_rows", "enter_strips"].map(|name| named(&mixed, name)), [10, 1], "{mixed:?}");
+    // two blocks of 160 columns are factored by held rows, and the block of 280 columns on the right by strips
+    let mixed = launched("held_rows items=256 rows>=400", 700, 600);
+    assert_eq!(["getrf_held_rows", "enter_strips", "exchange"].map(|name| named(&mixed, name)), [10, 1, 1], "{mixed:?}");
 }
 
 /// No instruction requests more scratch memory than an eighth of the memory limit.
 #[test]
 fn scratch_memory_fits_a_memory_limit() {
-    let ways =
-        [("vectors", shipped(DeviceKind::Gpu)), ("barrier-free", shipped(DeviceKind::Cpu)), ("parts", split(32, DeviceKind::Gpu))];
+    let ways = [
+        ("vectors", shipped(DeviceKind::Gpu)),
+        ("barrier-free", shipped(DeviceKind::Cpu)),
+        ("parts", split(32, DeviceKind::Gpu)),
+        ("inverses", inverting(DeviceKind::Gpu)),
+    ];
     for dtype in [DType::F32, DType::F64] {
         let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
         let (op_a, op_b) = (Op::Trans, Op::NoTrans);
@@ -217,26 +226,25 @@ fn scratch_memory_fits_a_memory_limit() {
     }
 }
 
-/// With less memory, blocks of smaller order are inverted and fewer right-hand sides are copied at a time. Without memory, the solve
-/// substitutes.
+/// With less memory, blocks of smaller order are inverted and fewer right-hand sides are copied at a time. Without memory, or without the
+/// kernels that judge inverses, the solve substitutes.
 #[test]
 fn inverses_fit_the_memory_that_is_left() {
     let (mode, side, uplo, op, diag) = (TrsmMode::Inverted, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
     let alpha = Value::new(DType::F64, 1.0);
-    let instruction = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(256, 256), b: view(256, 1000) };
-    // the inverses of blocks of order b take 8·256·(b + 1) bytes
+    let instruction = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(2048, 2048), b: view(2048, 4000) };
+    // the inverses of blocks of order b take 8·2048·(b + 4) bytes, with two sums and a flag for each row
     for (free_bytes, [inversions, doublings, copies, solves]) in [
-        (usize::MAX, [1, 6, 1, 0]),
-        (8 * 256 * 257 - 1, [1, 4, 4, 0]),
-        (8 * 256 * 33, [1, 0, 32, 0]),
-        (8 * 256 * 33 - 1, [0, 0, 0, 1]),
+        (usize::MAX, [1, 6, 8, 0]),
+        (8 * 2048 * 260 - 1, [1, 4, 16, 0]),
+        (8 * 2048 * 36, [1, 0, 64 * 2, 0]),
+        (8 * 2048 * 36 - 1, [0, 0, 0, 8]),
     ] {
-        let (facts, tuning) = (device(DeviceKind::Gpu), shipped(DeviceKind::Gpu));
-        let mut recorder = Recorder { free_bytes, ..Recorder::new(facts, tuning) };
+        let mut recorder = Recorder { free_bytes, ..Recorder::new(device(DeviceKind::Gpu), inverting(DeviceKind::Gpu)) };
         // SAFETY: the recorder runs no kernel.
         unsafe { enqueue(&mut recorder, DType::F64, &instruction).unwrap() };
         let count = |kernel: &str| recorder.launched.iter().filter(|(launched, _)| *launched == kernel).count();
-        let launched = ["trtri_block", "gemm_batched", "copy", "solve"].map(count);
+        let launched = ["trtri_block", "gemm_batched", "solve_copy", "solve"].map(count);
         assert_eq!(launched, [inversions, doublings, copies, solves], "{free_bytes} bytes");
     }
 }

@@ -22,6 +22,59 @@ struct Solver {
     sides: usize,
 }
 
+/// The flags of a triangular solve.
+pub(super) type Flags = (Side, Uplo, Op, Diag);
+
+/// The order in which a solve finds its unknowns, and the distances between its coefficients. With `T = op(A)` on the left side, or
+/// `T = op(A)ᵀ` on the right side, the equations are `T·X = B`.
+#[derive(Clone, Copy)]
+pub(super) struct Equations {
+    side: Side,
+    /// Whether T is a lower triangle, which is solved from the first unknown to the last.
+    pub forward: bool,
+    /// Whether T is the transpose of A.
+    pub is_transposed: bool,
+}
+
+impl Equations {
+    pub fn new((side, uplo, op, _): Flags) -> Self {
+        Equations {
+            side,
+            forward: (side == Side::Left) == (uplo.under(op) == Uplo::Lower),
+            is_transposed: (side == Side::Left) == op.is_trans(),
+        }
+    }
+
+    /// Returns the distances between two rows and between two columns of T, if A has the leading dimension `ld`.
+    pub fn steps(self, ld: usize) -> [usize; 2] {
+        if self.is_transposed { [ld, 1] } else { [1, ld] }
+    }
+
+    /// Returns the arguments by which a kernel for substitution reads A. Backward substitution starts at the last unknown.
+    pub fn triangle<B>(self, a: View<'_, B>) -> [Arg<'_, B>; 4] {
+        let (first, sign) = self.start(a.rows);
+        let [a_i, a_k] = self.steps(a.ld).map(|step| Arg::Stride(sign * step.cast_signed()));
+        [Arg::In(a.buffer), Arg::Size(a.element(first, first)), a_i, a_k]
+    }
+
+    /// Returns the arguments by which a kernel for substitution accesses the right-hand sides of B from the right-hand side `r` on, after the
+    /// argument for the buffer.
+    pub fn sides<'a, B>(self, b: View<'a, B>, r: usize) -> [Arg<'a, B>; 3] {
+        let ld = b.ld.cast_signed();
+        let (n, b_i, b_r) = match self.side {
+            Side::Left => (b.rows, 1, ld),
+            Side::Right => (b.cols, ld, 1),
+        };
+        let (first, sign) = self.start(n);
+        let at = b.at + first * b_i.unsigned_abs() + r * b_r.unsigned_abs();
+        [Arg::Size(at), Arg::Stride(sign * b_i), Arg::Stride(b_r)]
+    }
+
+    fn start(self, n: usize) -> (usize, isize) {
+        if self.forward { (0, 1) } else { (n - 1, -1) }
+    }
+}
+
 /// How a solve handles the blocks on the diagonal of a triangle.
 enum Blocks<'a, B> {
     Substitution(Solver),
@@ -88,21 +141,17 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹ by substitution.
-    pub(super) unsafe fn trsm(
-        &mut self,
-        flags: (Side, Uplo, Op, Diag),
-        a: View<'_, D::Buffer>,
-        b: View<'_, D::Buffer>,
-    ) -> Result<()> {
+    pub(super) unsafe fn trsm(&mut self, flags: Flags, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
         // SAFETY: the caller upholds the contract of this module.
         unsafe { self.trsm_in_mode(TrsmMode::Substitution, flags, a, b) }
     }
 
-    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹. Without memory for the inverses, substitution takes their place.
+    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹. Blocks are inverted if the mode permits inverses, if the thresholds of the device name a block
+    /// for the order of the triangle, and if there is memory for the inverses.
     pub(super) unsafe fn trsm_in_mode(
         &mut self,
         mode: TrsmMode,
-        flags @ (_, uplo, _, diag): (Side, Uplo, Op, Diag),
+        flags: Flags,
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
@@ -110,7 +159,7 @@ impl<D: Target> Sequence<'_, D> {
         // SAFETY: the caller upholds the contract of this module, and the memory has room for the inverses.
         unsafe {
             let blocks = match &memory {
-                Some((buffer, order)) => Blocks::Inverses(self.invert(uplo, diag, a, (buffer, *order))?),
+                Some((buffer, order)) => Blocks::Inverses(self.invert(flags, a, (buffer, *order))?),
                 None => Blocks::Substitution(self.solver()?),
             };
             self.trsm_by_halves(blocks, flags, a, b)
@@ -121,31 +170,30 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn trsm_by_halves(
         &mut self,
         blocks: Blocks<'_, D::Buffer>,
-        flags @ (side, uplo, op, _): (Side, Uplo, Op, Diag),
+        flags @ (side, _, op, diag): Flags,
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
         let n = a.rows;
-        // a lower triangle on the left, or an upper triangle on the right, is solved from the first unknown to the last
-        let forward = (side == Side::Left) == (uplo.under(op) == Uplo::Lower);
+        let equations = Equations::new(flags);
         if n <= blocks.order() {
             // SAFETY: the caller upholds the contract of this module.
             return unsafe {
                 match blocks {
-                    Blocks::Substitution(solver) => self.trsm_block(solver, flags, forward, a, b),
-                    Blocks::Inverses(inverses) => self.multiply_by_inverse((side, op), inverses, b),
+                    Blocks::Substitution(solver) => self.trsm_block(solver, (side, diag), equations, a, b),
+                    Blocks::Inverses(inverses) => self.multiply_by_inverse(flags, inverses, a, b),
                 }
             };
         }
         let n1 = (n / 2).next_multiple_of(blocks.unit());
         // the kernels solve for the unknowns `s` first, then for the unknowns `t`
-        let (s, t) = if forward { (0..n1, n1..n) } else { (n1..n, 0..n1) };
+        let (s, t) = if equations.forward { (0..n1, n1..n) } else { (n1..n, 0..n1) };
         let part = |range: &Range<usize>| match side {
             Side::Left => b.sub(range.start, 0, range.len(), b.cols),
             Side::Right => b.sub(0, range.start, b.rows, range.len()),
         };
         let block = |rows: &Range<usize>, cols: &Range<usize>| a.sub(rows.start, cols.start, rows.len(), cols.len());
-        let across = if (side == Side::Left) == op.is_trans() { block(&s, &t) } else { block(&t, &s) };
+        let across = if equations.is_transposed { block(&s, &t) } else { block(&t, &s) };
         let (solved, rest) = (part(&s), part(&t));
         // SAFETY: the caller upholds the contract of this module, and the parts of B do not overlap.
         unsafe {
@@ -164,26 +212,16 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn trsm_block(
         &mut self,
         Solver { program, kernel, sides, .. }: Solver,
-        (side, _, op, diag): (Side, Uplo, Op, Diag),
-        forward: bool,
+        (side, diag): (Side, Diag),
+        equations: Equations,
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
-        let (n, nrhs) = (a.rows, if side == Side::Left { b.cols } else { b.rows });
-        // backward substitution starts at the last unknown
-        let (first, sign) = if forward { (0, 1) } else { (n - 1, -1) };
-        let (lda, ldb) = (a.ld.cast_signed(), b.ld.cast_signed());
-        let (a_i, a_k) = if (side == Side::Left) == op.is_trans() { (lda, 1) } else { (1, lda) };
-        let (b_at, b_i, b_r) = match side {
-            Side::Left => (b.element(first, 0), 1, ldb),
-            Side::Right => (b.element(0, first), ldb, 1),
-        };
+        let nrhs = if side == Side::Left { b.cols } else { b.rows };
         let unit = Arg::Size(usize::from(diag == Diag::Unit));
-        let triangle = [Arg::In(a.buffer), Arg::Size(a.element(first, first)), Arg::Stride(sign * a_i), Arg::Stride(sign * a_k)];
         self.parts((nrhs, 1), [sides, 1], |device, (r, _, nrhs, _)| {
-            let b_at = Arg::Size(b_at + r * b_r.unsigned_abs());
-            let unknowns = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
-            let args = [&[Arg::Size(n), Arg::Size(nrhs), unit][..], &triangle, &unknowns].concat();
+            let sizes = [Arg::Size(a.rows), Arg::Size(nrhs), unit];
+            let args = [&sizes[..], &equations.triangle(a), &[Arg::Out(b.buffer)], &equations.sides(b, r)].concat();
             let global = [nrhs.div_ceil(sides) * program.local()[0], 1];
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }

@@ -65,7 +65,7 @@ fn the_shipped_database_has_every_threshold_for_all_devices() {
         Threshold::StripElements if dtype == DType::F32 => 128,
         Threshold::StripElements => 32,
         Threshold::TrsmBlock => 1 << 20,
-        Threshold::InvertedBlock => 256,
+        Threshold::InvertedBlock | Threshold::InvertedSolve => 0,
     };
     for kind in [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Other] {
         for dialect in [Dialect::OpenClC, Dialect::Wgsl] {
@@ -121,6 +121,9 @@ fn a_value_outside_the_range_is_named_and_skipped() {
         ("strip_rows rows=34", "rows of strip_rows is a multiple of 4 from 4 to 64"),
         ("strip_rows rows=68", "rows of strip_rows is a multiple of 4 from 4 to 64"),
         ("trsm_block unknowns=31", "unknowns of trsm_block is at least 32"),
+        ("inverted_block unknowns=16", "unknowns of inverted_block is 0 or a power of two from 32 to 1024"),
+        ("inverted_block unknowns=96", "unknowns of inverted_block is 0 or a power of two from 32 to 1024"),
+        ("inverted_block unknowns=2048", "unknowns of inverted_block is 0 or a power of two from 32 to 1024"),
         ("lu_block rows=5", "columns is not given"),
         ("lu_block columns=5 rows=5", "lu_block has no parameter `rows`"),
         ("lu_block rows>=5 columns=5", "`rows>=5` means nothing to lu_block, which knows language"),
@@ -222,9 +225,34 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
         let mode = TrsmMode::Inverted;
         let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(order, order), b: view(order, 100) };
         let launches = launched(text, &solve, DType::F64);
-        ["trtri_block", "gemm_batched", "copy", "solve"].map(|kernel| count(&launches, kernel))
+        ["trtri_block", "gemm_batched", "sum_blocks", "judge_blocks", "solve_copy", "solve"].map(|kernel| count(&launches, kernel))
     };
-    assert_eq!(inverses(1024, ""), [1, 6, 4, 0]);
-    assert_eq!(inverses(1000, ""), [1, 12, 4, 0]);
-    assert_eq!(inverses(1024, "inverted_block unknowns=32"), [1, 0, 32, 0]);
+    assert_eq!(inverses(2048, "")[..5], [0; 5]);
+    let (block, least) = ("inverted_block unknowns=256", "inverted_solve unknowns=2048");
+    assert_eq!(inverses(2048, block), [1, 6, 2, 1, 8, 0]);
+    assert_eq!(inverses(2048, &format!("{block}\n{least}")), [1, 6, 2, 1, 8, 0]);
+    assert_eq!(inverses(2047, &format!("{block}\n{least}"))[..5], [0; 5]);
+    // the order of a block is at most an eighth of the order of the triangle, but at least 32
+    assert_eq!(inverses(2047, block), [1, 8, 2, 1, 16, 0]);
+    assert_eq!(inverses(511, block), [1, 0, 2, 1, 16, 0]);
+    assert_eq!(inverses(40, block), [1, 0, 2, 1, 2, 0]);
+    assert_eq!(inverses(1024, "inverted_block unknowns=32"), [1, 0, 2, 1, 32, 0]);
+}
+
+/// Blocks are inverted on the only device where inverses have been measured to be faster.
+#[test]
+fn compute_capability_9_inverts_blocks_of_large_triangles() {
+    let mut facts = device(DeviceKind::Gpu);
+    facts.identity.architecture = "sm_90".to_owned();
+    let alpha = Value::new(DType::F64, 1.0);
+    let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+    let solutions = |mode, dialect, n: usize| {
+        let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(n, n), b: view(n, 100) };
+        let tuning = Tuning::lookup(Database::shipped(), &facts, dialect);
+        launches(&facts, &tuning, DType::F64, &solve).unwrap().into_iter().filter(|launch| launch.kernel == "solve_copy").count()
+    };
+    let by_default = |n| solutions(TrsmMode::default(), Dialect::OpenClC, n);
+    assert_eq!([1535, 1536, 4096, 8192].map(by_default), [0, 12, 8, 16]);
+    assert_eq!(solutions(TrsmMode::Substitution, Dialect::OpenClC, 4096), 0);
+    assert_eq!(solutions(TrsmMode::Inverted, Dialect::Wgsl, 4096), 0);
 }

@@ -39,7 +39,7 @@ impl Subject<'_> {
 }
 
 /// Names of the thresholds between kernels.
-const THRESHOLDS: [&str; 17] = [
+const THRESHOLDS: [&str; 18] = [
     "copy_operands",
     "copied_terms",
     "repack_b",
@@ -58,6 +58,7 @@ const THRESHOLDS: [&str; 17] = [
     "strip_elements",
     "trsm_block",
     "inverted_block",
+    "inverted_solve",
 ];
 
 /// Parses a line.

@@ -159,6 +159,12 @@ pub trait Target {
         Ok(self.facts().limits.image_pixels > 0)
     }
 
+    /// Returns the number of rows of a panel of LU that another queue of the device factors while the current instruction runs. `None` if
+    /// there is no such panel.
+    fn beside_panel(&self) -> Option<usize> {
+        None
+    }
+
     /// Enqueues one kernel call.
     ///
     /// # Safety

@@ -48,6 +48,14 @@ pub enum Threshold {
     TrsmBlock,
     /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses.
     InvertedBlock,
+    /// Minimum order of a matrix that LU on one device factors in panels, each of which one queue factors while another queue runs an
+    /// update. A plan of the core depends on this value, and no instruction does.
+    Lookahead,
+    /// Number of columns of the panels of [`Threshold::Lookahead`].
+    LookaheadPanel,
+    /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time.
+    /// If the number is 0, the product leaves no multiprocessor free.
+    BesidePanel,
 }
 
 /// The name and the unit of a threshold, and what depends on it.
@@ -62,7 +70,7 @@ struct Description {
 
 impl Threshold {
     /// All thresholds, in the order of their declaration.
-    pub const ALL: [Threshold; 17] = [
+    pub const ALL: [Threshold; 20] = [
         Threshold::CopyOperands,
         Threshold::CopiedTerms,
         Threshold::RepackB,
@@ -80,6 +88,9 @@ impl Threshold {
         Threshold::StripElements,
         Threshold::TrsmBlock,
         Threshold::InvertedBlock,
+        Threshold::Lookahead,
+        Threshold::LookaheadPanel,
+        Threshold::BesidePanel,
     ];
 
     fn description(self) -> Description {
@@ -105,6 +116,9 @@ impl Threshold {
             Threshold::StripElements => searched("strip_elements", "elements", of_strips, &[16, 32, 64, 128, 256]),
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
             Threshold::InvertedBlock => searched("inverted_block", "unknowns", &["trtri_block"], &[32, 64, 128, 256, 512, 1024]),
+            Threshold::Lookahead => fixed("lookahead", "rows", &[]),
+            Threshold::LookaheadPanel => fixed("lookahead_panel", "columns", &[]),
+            Threshold::BesidePanel => fixed("beside_panel", "rows", &["gemm_mma"]),
         }
     }
 
@@ -146,6 +160,8 @@ impl Threshold {
         let (met, reason) = match self {
             // without work for the kernel of a batch, the matrices are computed one by one
             Threshold::BatchedGemm | Threshold::BatchedLu | Threshold::LuColumns => (true, String::new()),
+            // every matrix has panels, or a product leaves no multiprocessor free
+            Threshold::Lookahead | Threshold::BesidePanel => (true, String::new()),
             Threshold::CopyOperands
             | Threshold::CopiedTerms
             | Threshold::RepackB
@@ -155,6 +171,7 @@ impl Threshold {
             | Threshold::LuBlock
             | Threshold::LuStrips
             | Threshold::LuWaitingStrips
+            | Threshold::LookaheadPanel
             | Threshold::StripElements => (value >= 1, "is at least 1: a part of the work is not empty".to_owned()),
             Threshold::LuPanel => {
                 ((1..=1024).contains(&value), "is from 1 to 1024: more columns are too much work for one work-group".to_owned())

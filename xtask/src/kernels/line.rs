@@ -39,7 +39,7 @@ impl Subject<'_> {
 }
 
 /// Names of the thresholds between kernels.
-const THRESHOLDS: [&str; 17] = [
+const THRESHOLDS: [&str; 20] = [
     "copy_operands",
     "copied_terms",
     "repack_b",
@@ -57,6 +57,9 @@ const THRESHOLDS: [&str; 17] = [
     "strip_elements",
     "trsm_block",
     "inverted_block",
+    "lookahead",
+    "lookahead_panel",
+    "beside_panel",
 ];
 
 /// Parses a line.

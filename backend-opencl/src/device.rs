@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Operand, Pending, Piece,
-    PinnedMemory, ProgramCache, Result, Token, Work,
+    DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Lookahead, Operand, Pending,
+    Piece, PinnedMemory, ProgramCache, Result, Token, Work,
 };
 use lapidary_kernels::Database;
 
@@ -267,7 +267,7 @@ impl Device for OpenClDevice {
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the caller guarantees the contract of `Device::launch` until this method returns. The wait for the event makes
         // the driver start the kernels.
-        unsafe { self.enqueue(instruction, 0, &[])?.wait() }
+        unsafe { self.enqueue(instruction, (0, None), &[])?.wait() }
     }
 
     unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
@@ -277,7 +277,7 @@ impl Device for OpenClDevice {
         // SAFETY: the caller guarantees the contract of `Device::launch_and_read` until this method returns. The queue runs the
         // copies after the kernels.
         unsafe {
-            let running = self.enqueue(instruction, 0, &[])?;
+            let running = self.enqueue(instruction, (0, None), &[])?;
             let read = pieces.as_ref().map(|pieces| self.health.record_loss(self.store.read_each(&running.queue, pieces)));
             running.wait()?;
             match read {
@@ -297,9 +297,9 @@ impl Device for OpenClDevice {
             match work {
                 Work::Write { from, to } => self.transfer(&self.load, from, to.get(), false),
                 Work::Read { from, to } => self.transfer(&self.store, to, from.get(), false),
-                Work::Run { instruction, queue } => {
+                Work::Run { instruction, queue, beside_panel } => {
                     let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
-                    let running = self.enqueue(instruction, queue, &events)?;
+                    let running = self.enqueue(instruction, (queue, beside_panel), &events)?;
                     // a driver may never start a command that is not flushed, and polling its event would then never end
                     match self.health.record_loss(running.queue.flush()) {
                         Ok(()) => Ok(Token::new(running)),
@@ -316,6 +316,10 @@ impl Device for OpenClDevice {
 
     fn scratch_bytes(&self) -> usize {
         self.kernels().scratch_bytes()
+    }
+
+    fn lookahead(&self, dtype: DType) -> Option<Lookahead> {
+        Some(self.kernels().lookahead(dtype))
     }
 
     fn prefer_kernels(&self, entries: &str) -> Option<Result<()>> {
@@ -355,14 +359,19 @@ impl OpenClDevice {
         })
     }
 
-    /// Enqueues an instruction in the kernel queue with the index `queue`. The instruction starts after the events in `after`,
-    /// which belong to other queues.
+    /// Enqueues an instruction in the kernel queue with the index `place.0`, beside a panel of `place.1` rows. The instruction starts after
+    /// the events in `after`, which belong to other queues.
     ///
     /// # Safety
     /// The contract of [`Device::submit`] holds.
-    unsafe fn enqueue(&self, instruction: &Instruction<Operand<'_>>, queue: usize, after: &[&Event]) -> Result<Running> {
+    unsafe fn enqueue(
+        &self,
+        instruction: &Instruction<Operand<'_>>,
+        place: (usize, Option<usize>),
+        after: &[&Event],
+    ) -> Result<Running> {
         // SAFETY: the caller guarantees the contract of `Device::submit`.
-        let enqueue = || unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), queue, after) };
+        let enqueue = || unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), place, after) };
         let (queue, event) = self.health.unless_lost(enqueue)?;
         Ok(Running { queue, event, instruction: Some(instruction.name()), health: self.health.clone() })
     }

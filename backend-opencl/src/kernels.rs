@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, ProgramCache, Result};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, Lookahead, ProgramCache, Result};
 use lapidary_kernels::{Call, Database, Dialect, Program, Purpose, Scratch, Target, Tuning, instructions};
 
 use crate::buffer::{Buffer, Context, Event};
@@ -21,6 +21,8 @@ pub(crate) struct Kernels {
     lanes: Vec<Lane>,
     /// Index of the lane in which the current instruction is enqueued.
     current: usize,
+    /// Number of rows of the panel that runs beside the current instruction.
+    beside_panel: Option<usize>,
     programs: Programs,
     /// The kernels of the database.
     listed: Tuning,
@@ -49,6 +51,7 @@ impl Kernels {
             found,
             lanes,
             current: 0,
+            beside_panel: None,
             programs: Programs::new(cache),
             listed: tuning.clone(),
             tuning,
@@ -71,6 +74,11 @@ impl Kernels {
         let finished = self.finish();
         let taken = self.times.as_mut()?.take();
         Some(finished.and(taken))
+    }
+
+    /// Returns when and how LU on the device alone works in panels.
+    pub fn lookahead(&self, dtype: DType) -> Lookahead {
+        self.tuning.lookahead(dtype)
     }
 
     /// Blocks until all queues are empty. In a queue shared with an application, the application's own commands must complete, too.
@@ -166,7 +174,8 @@ impl Kernels {
     }
 
     /// Enqueues an instruction on matrices of `dtype` in the queue with the index `number`. The instruction starts after the events
-    /// in `after`, which belong to other queues. Returns the queue and the event that signals the end of the instruction.
+    /// in `after`, which belong to other queues. If `beside_panel` is the number of rows of a panel, another queue factors this panel while
+    /// the instruction runs. Returns the queue and the event that signals the end of the instruction.
     ///
     /// # Safety
     /// The conditions of [`instructions::enqueue`] hold.
@@ -174,10 +183,10 @@ impl Kernels {
         &mut self,
         dtype: DType,
         instruction: &Instruction<View<'_>>,
-        number: usize,
+        (number, beside_panel): (usize, Option<usize>),
         after: &[&Event],
     ) -> Result<(Arc<Queue>, Event)> {
-        self.current = number;
+        (self.current, self.beside_panel) = (number, beside_panel);
         let queue = Arc::clone(&self.lanes[number].queue);
         let begun = queue.wait_for(after);
         // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
@@ -238,6 +247,10 @@ impl Target for Kernels {
         }
     }
 
+    fn beside_panel(&self) -> Option<usize> {
+        self.beside_panel
+    }
+
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         let queue = &self.lanes[self.current].queue;
@@ -288,7 +301,7 @@ mod tests {
         let part = |rows| View { buffer: &buffer, at: 0, rows, cols: 1, ld: rows };
         let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part(2), ipiv: part(1), info: part(1) };
         // SAFETY: the views lie in the buffer, which nothing else accesses.
-        let (_, event) = unsafe { kernels.run(DType::F32, &panel, 0, &[]).unwrap() };
+        let (_, event) = unsafe { kernels.run(DType::F32, &panel, (0, None), &[]).unwrap() };
         crate::queue::wait(&event).unwrap();
         let runs = |items| kernels.runs.get(&Program::Panel { dtype: DType::F32, items }).copied();
         assert_eq!([items, 8].map(runs), [Some(false), Some(true)]);
@@ -313,7 +326,7 @@ mod tests {
             let a = View { buffer: &matrix, at: 0, rows, cols, ld: rows };
             let panel = Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info };
             // SAFETY: the views lie in the buffer, which nothing else accesses.
-            let (_, event) = unsafe { kernels.run(dtype, &panel, 0, &[]).unwrap() };
+            let (_, event) = unsafe { kernels.run(dtype, &panel, (0, None), &[]).unwrap() };
             crate::queue::wait(&event).unwrap();
             let records = kernels.scratch(Purpose::Synchronisation, 0).unwrap();
             let mut words = vec![0_u64; RECORD_BYTES / size_of::<u64>()];

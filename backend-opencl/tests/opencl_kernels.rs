@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{DType, Device, Op, ProgramCache, Scalar};
+use lapidary_core::{DType, Device, HostRect, Instruction, Op, Operand, ProgramCache, Scalar, Value, Work};
 use lapidary_kernels::{BlockParams, MmaParams, Product};
 
 /// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
@@ -184,6 +184,39 @@ fn with_the_order_of_matrix_units() {
         ([n, t], [1, 1, 1], small),
         ([t, t], [70, 31, 19], MmaParams { stages: 3, ..small }),
     ]);
+}
+
+/// A product beside a panel of another queue has the same bits as a product without one, although it is launched in parts.
+#[test]
+fn products_beside_a_panel_have_the_same_bits() {
+    let [m, n, k] = [134, 100, 40];
+    for device in devices([|device| device]) {
+        let entry = format!("{}\nstop gemm\nbeside_panel rows=1", Product::Mma(SMALL_MMA));
+        device.prefer_kernels(&entry).expect("the kernels have parameters").unwrap();
+        let data: Vec<f64> = (0..m * k + k * n + m * n).map(|i| ((i * i + 7 * i) % 1013) as f64 / 97.0).collect();
+        let product = |beside_panel: Option<usize>| {
+            let buffer = device.alloc(size_of_val(data.as_slice())).unwrap();
+            let at = |offset, rows, cols| Operand { offset, ..Operand::packed(&buffer, rows, cols, DType::F64) };
+            let [a, b, c] = [at(0, m, k), at(m * k, k, n), at(m * k + k * n, m, n)];
+            let [alpha, beta] = [-1.0, 1.0].map(Value::F64);
+            let instruction = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b, beta, c };
+            let mut result = data.clone();
+            let all = |data: &mut [f64]| HostRect::packed(data, data.len());
+            // SAFETY: the operands lie in the buffer, and the device has finished before the next call and before the data is dropped.
+            unsafe {
+                device.write(all(&mut result), &buffer).unwrap();
+                let work = Work::Run { instruction: &instruction, queue: 0, beside_panel };
+                device.submit(work, &[]).unwrap().wait().unwrap();
+                device.read(&buffer, all(&mut result)).unwrap();
+            }
+            result
+        };
+        let alone = product(None);
+        for rows in [1, 1000] {
+            assert!(product(Some(rows)) == alone, "beside a panel of {rows} rows");
+        }
+        assert!(alone != data, "the product is computed");
+    }
 }
 
 /// Tests slices of 32 terms and three stages, which need more local memory than oclgrind has.

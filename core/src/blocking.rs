@@ -23,6 +23,15 @@ pub struct Blocking {
     pub share: usize,
 }
 
+/// When and how LU on one device works in panels, each of which one kernel queue factors while another queue runs an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookahead {
+    /// Minimum order of a matrix. For smaller matrices, panels cost more time than their overlap with updates saves.
+    pub min_order: usize,
+    /// Number of columns of a panel.
+    pub nb: usize,
+}
+
 /// Cuts `0..n` into blocks of length `r`. If `n` is no multiple of `r`, the last two blocks are shorter than `r` and about
 /// equally long, so that no block is very short and performance is a smooth function of `n`. This way to cut a range is known as
 /// the NIISI partition.

@@ -79,6 +79,9 @@ pub struct St {
 pub struct Exec {
     /// The instruction to run.
     pub instruction: Instruction,
+    /// Number of rows of the panel of LU that another kernel queue of the device factors while the instruction runs. `None` if there
+    /// is no such panel.
+    pub beside_panel: Option<usize>,
 }
 
 /// An empty command that completes when all preceding commands of its task in its queue have completed.

@@ -31,6 +31,7 @@ use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
 
+use crate::blocking::Lookahead;
 use crate::enums::Layout;
 use crate::error::{Error, Result};
 use crate::facts::DeviceFacts;
@@ -226,6 +227,9 @@ pub enum Work<'a> {
         instruction: &'a Instruction<Operand<'a>>,
         /// Number of the kernel queue that runs the instruction, less than [`DeviceFacts::queues`].
         queue: usize,
+        /// Number of rows of a panel of LU that another kernel queue of the device factors at the same time. The kernels of the
+        /// instruction should leave compute units free for the kernels of the panel. `None` if there is no such panel.
+        beside_panel: Option<usize>,
     },
 }
 
@@ -357,6 +361,13 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// scratch memory of its kernels.
     fn scratch_bytes(&self) -> usize {
         0
+    }
+
+    /// Returns when and how LU on this device alone should factor a panel in one kernel queue while another queue runs an update.
+    /// Returns `None` if LU should use one queue.
+    fn lookahead(&self, dtype: DType) -> Option<Lookahead> {
+        let _ = dtype;
+        None
     }
 
     /// Makes the device prefer the kernels that a text names over those that the backend would choose. The text has the format of

@@ -68,7 +68,7 @@ pub mod value;
 pub use args::{Checked, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Trsm};
 pub use background::{CopyPool, copy_threads, in_background};
 pub use batch::{Batch, BatchMut, BatchShape, RawBatch};
-pub use blocking::{Blocking, Resources};
+pub use blocking::{Blocking, Lookahead, Resources};
 pub use command::{Command, CommandId, Queue};
 pub use device::{Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, Work};
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};

@@ -227,7 +227,12 @@ impl Plan {
 
     /// Adds an `EXEC` command that runs `instruction`.
     pub fn exec(&mut self, instruction: Instruction) {
-        self.push(Exec { instruction }.into());
+        self.exec_beside_panel(instruction, None);
+    }
+
+    /// Adds an `EXEC` command that runs `instruction` while another kernel queue factors a panel of `rows` rows, if there is one.
+    pub fn exec_beside_panel(&mut self, instruction: Instruction, rows: Option<usize>) {
+        self.push(Exec { instruction, beside_panel: rows }.into());
     }
 
     /// Adds a `MARK` command to `queue`: it completes when the preceding commands of the task in `queue` have completed.
@@ -299,11 +304,12 @@ impl Plan {
             Command::St(St { reg }) => format!("ST   {reg:<19}  {} ← {reg}", self.algebra(whole(*reg))),
             Command::Mark(Mark { queue }) => format!("MARK {queue}"),
             Command::Bar(Bar { queue }) => format!("BAR  {queue}"),
-            Command::Exec(Exec { instruction }) => {
+            Command::Exec(Exec { instruction, beside_panel }) => {
                 let mut operands = String::new();
                 instruction.operands(|tile, _| write!(operands, " {}", tile.reg).expect("writing to a string"));
                 let call = format!("{}{operands}", instruction.name());
-                format!("EXEC {call:<19}  {}", formula(&instruction.map(|tile| self.algebra(tile))))
+                let beside = beside_panel.map_or_else(String::new, |rows| format!(", beside a panel of {rows} rows"));
+                format!("EXEC {call:<19}  {}{beside}", formula(&instruction.map(|tile| self.algebra(tile))))
             }
         }
     }

@@ -164,6 +164,12 @@ pub trait Target {
     /// name, too.
     fn begin(&mut self, _operation: &'static str) {}
 
+    /// Returns the number of rows of a panel of LU that another queue of the device factors while the current instruction runs. `None` if
+    /// there is no such panel.
+    fn beside_panel(&self) -> Option<usize> {
+        None
+    }
+
     /// Enqueues one kernel call.
     ///
     /// # Safety

@@ -52,6 +52,14 @@ pub enum Threshold {
     InvertedBlock,
     /// Minimum number of unknowns of a triangular solve that inverts diagonal blocks.
     InvertedSolve,
+    /// Minimum order of a matrix that LU on one device factors in panels, each of which one queue factors while another queue runs an
+    /// update. A plan of the core depends on this value, and no instruction does.
+    Lookahead,
+    /// Number of columns of the panels of [`Threshold::Lookahead`].
+    LookaheadPanel,
+    /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time.
+    /// If the number is 0, the product leaves no multiprocessor free.
+    BesidePanel,
 }
 
 /// The name and the unit of a threshold, and what depends on it.
@@ -66,7 +74,7 @@ struct Description {
 
 impl Threshold {
     /// All thresholds, in the order of their declaration.
-    pub const ALL: [Threshold; 19] = [
+    pub const ALL: [Threshold; 22] = [
         Threshold::CopyOperands,
         Threshold::CopiedTerms,
         Threshold::RepackB,
@@ -86,6 +94,9 @@ impl Threshold {
         Threshold::TrsmBlock,
         Threshold::InvertedBlock,
         Threshold::InvertedSolve,
+        Threshold::Lookahead,
+        Threshold::LookaheadPanel,
+        Threshold::BesidePanel,
     ];
 
     fn description(self) -> Description {
@@ -114,6 +125,9 @@ impl Threshold {
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
             Threshold::InvertedBlock => searched("inverted_block", "unknowns", of_triangles, &[0, 32, 64, 128, 256, 512, 1024]),
             Threshold::InvertedSolve => fixed("inverted_solve", "unknowns", of_triangles),
+            Threshold::Lookahead => fixed("lookahead", "rows", &[]),
+            Threshold::LookaheadPanel => fixed("lookahead_panel", "columns", &[]),
+            Threshold::BesidePanel => fixed("beside_panel", "rows", &["gemm_mma"]),
         }
     }
 
@@ -157,6 +171,8 @@ impl Threshold {
             Threshold::BatchedGemm | Threshold::BatchedLu | Threshold::LuColumns | Threshold::InvertedSolve => {
                 (true, String::new())
             }
+            // every matrix has panels, or a product leaves no multiprocessor free
+            Threshold::Lookahead | Threshold::BesidePanel => (true, String::new()),
             Threshold::CopyOperands
             | Threshold::CopiedTerms
             | Threshold::RepackB
@@ -167,6 +183,7 @@ impl Threshold {
             | Threshold::HeldBlock
             | Threshold::LuStrips
             | Threshold::LuWaitingStrips
+            | Threshold::LookaheadPanel
             | Threshold::StripElements => (value >= 1, "is at least 1: a part of the work is not empty".to_owned()),
             Threshold::LuPanel => {
                 ((1..=1024).contains(&value), "is from 1 to 1024: more columns are too much work for one work-group".to_owned())

@@ -1,6 +1,6 @@
 //! Looks up the kernels for a device in the database.
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits, Lookahead};
 
 use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
 use crate::held_rows::HeldRows;
@@ -225,6 +225,13 @@ impl Tuning {
     #[must_use]
     pub fn threshold(&self, threshold: Threshold, dtype: DType) -> usize {
         self.thresholds.get(threshold, dtype).0
+    }
+
+    /// Returns when and how LU on the device alone works in panels, each of which one queue factors while another queue runs an update.
+    #[must_use]
+    pub fn lookahead(&self, dtype: DType) -> Lookahead {
+        let [min_order, nb] = [Threshold::Lookahead, Threshold::LookaheadPanel].map(|of| self.threshold(of, dtype));
+        Lookahead { min_order, nb }
     }
 
     /// Returns where the entry of a threshold comes from.

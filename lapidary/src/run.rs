@@ -240,9 +240,8 @@ impl Machine {
             let _exclusive = (columns > MAX_UNLOCKED_COLUMN_BYTES).then(|| self.exclusive(&devices));
             // a planned call may have kept registers again while this call waited for the lock
             runtime.release_registers();
-            let schedule =
-                problem.by_panels(runtime.facts().queues).map(|problem| self.schedule_in_place(&problem, runtime, memory.len()));
-            let schedule = schedule.transpose()?;
+            let by_panels = problem.by_panels(runtime.lookahead(problem.dtype()));
+            let schedule = by_panels.map(|problem| self.schedule_in_place(&problem, runtime, memory.len())).transpose()?;
             let call = InPlace { instructions: &problem.instructions().repeat(times), schedule: schedule.as_deref(), memory };
             // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
             // kernels write, so that no other access conflicts.

@@ -178,9 +178,10 @@ fn run(
     }
     let queue = rng.below(device.facts().queues);
     let before = under_way.last().filter(|(other, _)| *other != queue).map(|(_, token)| token);
+    let work = Work::Run { instruction, queue, beside_panel: None };
     // SAFETY: the operands lie in buffers of this walk. The instruction runs after the preceding one, and the walk waits for its
     // token before it transfers or frees a buffer.
-    let token = done(unsafe { device.submit(Work::Run { instruction, queue }, before.as_slice()) })?;
+    let token = done(unsafe { device.submit(work, before.as_slice()) })?;
     under_way.push((queue, token));
     Ok(())
 }

@@ -203,7 +203,7 @@ impl Device for WrongDevice {
                 unsafe { self.deferred.add(instruction) };
                 Ok(Token::DONE)
             }
-            (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, queue: 0 }) => {
+            (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, queue: 0, .. }) => {
                 // SAFETY: the caller guarantees that the operands are valid until the token reports the end of the instruction. The
                 // suite waits for the token, which runs the instruction, before it frees the operands.
                 unsafe { self.deferred.add(instruction) };

@@ -87,7 +87,7 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
         if !next.is_empty() {
             lookahead(&mut plan, p, matrices, panel, &next);
         }
-        update(&mut plan, p, matrices, panel, &(next.end..p.n), blocking);
+        update(&mut plan, p, matrices, panel, &next, blocking);
     }
     if p.pivoting {
         exchange_left(&mut plan, p, matrices, &panels);
@@ -165,13 +165,16 @@ fn lookahead(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, ne
     plan.task("panel", region(&(next.start..p.m), next));
     let done = load_panel(plan, p, m, panel);
     let strip = plan.ld(m.a, &(panel.start..p.m), next);
-    update_strip(plan, p, &done, strip);
+    update_strip(plan, p, &done, strip, None);
     factor(plan, p, m, next, strip);
     plan.st(strip);
 }
 
-/// Adds the tasks that update the columns to the right of the next panel, strip by strip.
-fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, cols: &Range<usize>, blocking: &Blocking) {
+/// Adds the tasks that update the columns to the right of the next panel, strip by strip. Another kernel queue of the same device
+/// may factor the next panel at the same time.
+fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>, blocking: &Blocking) {
+    let cols = next.end..p.n;
+    let beside_panel = (!next.is_empty()).then_some(p.m - next.start);
     let strips = partition(cols.len(), blocking.nc);
     let group = strips_of_task(strips.len(), blocking);
     for strips in strips.chunks(group) {
@@ -180,29 +183,30 @@ fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, cols:
         let done = load_panel(plan, p, m, panel);
         for strip in strips {
             let tile = plan.ld(m.a, &(panel.start..p.m), &(cols.start + strip.start..cols.start + strip.end));
-            update_strip(plan, p, &done, tile);
+            update_strip(plan, p, &done, tile, beside_panel);
             plan.st(tile);
         }
     }
 }
 
-fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile) {
+/// Adds the commands that update the columns `strip`. `beside_panel` is the number of rows of a panel that is factored meanwhile.
+fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile, beside_panel: Option<usize>) {
     let (m, nb, n) = (strip.rows(), panel.l.cols(), strip.cols());
     let (l11, l21) = (panel.l.sub(0, 0, nb, nb), panel.l.sub(nb, 0, m - nb, nb));
     let (a12, a22) = (strip.sub(0, 0, nb, n), strip.sub(nb, 0, m - nb, n));
     if p.pivoting {
         // [A12; A22] ← P⁻¹·[A12; A22]
         let swaps = Swaps { side: Side::Left, forward: true, first_row: panel.first_row };
-        plan.exec(Instruction::Laswp { swaps, a: strip, ipiv: panel.ipiv });
+        plan.exec_beside_panel(Instruction::Laswp { swaps, a: strip, ipiv: panel.ipiv }, beside_panel);
     }
     let [one, minus_one] = [1.0, -1.0].map(|number| Value::new(p.dtype, number));
     // A12 ← L11⁻¹·A12
     let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-    plan.exec(Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a: l11, b: a12 });
+    plan.exec_beside_panel(Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a: l11, b: a12 }, beside_panel);
     if m > nb {
         // A22 ← A22 − L21·A12
         let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
-        plan.exec(Instruction::Gemm { alpha: minus_one, op_a, a: l21, op_b, b: a12, beta: one, c: a22 });
+        plan.exec_beside_panel(Instruction::Gemm { alpha: minus_one, op_a, a: l21, op_b, b: a12, beta: one, c: a22 }, beside_panel);
     }
 }
 

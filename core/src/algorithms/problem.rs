@@ -2,7 +2,7 @@
 //! divide a problem into too many commands, the functions of this module return an error.
 
 use crate::algorithms::{batched, gemm, getrf, getrs, laswp, trsm};
-use crate::blocking::{Blocking, Resources};
+use crate::blocking::{Blocking, Lookahead, Resources};
 use crate::error::{Error, ErrorKind};
 use crate::instruction::Instruction;
 use crate::plan::Plan;
@@ -12,12 +12,6 @@ use crate::scalar::DType;
 /// Maximum number of commands into which a memory limit may divide a problem. A plan with `MAX_COMMANDS` commands takes a hundred
 /// megabytes of host memory, and its run takes seconds, whatever the plan computes.
 pub const MAX_COMMANDS: usize = 1 << 18;
-
-/// Minimum order of a matrix, times the element size in bytes, for which LU on one device works in panels of [`LOOKAHEAD_NB`]
-/// columns. With narrower panels or smaller matrices, panels cost more time than the overlap of panels with updates saves
-/// (docs/decisions/0014-two-queues-of-kernels.md).
-const LOOKAHEAD_BYTES: usize = 96 << 10;
-const LOOKAHEAD_NB: usize = 2048;
 
 /// A problem of any routine, in normal form.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -167,22 +161,17 @@ impl Problem {
     }
 
     /// The LU factorisation with the width of its panels, if one device that holds all matrices should factor the matrix in
-    /// panels. The device has `queues` queues of kernels. LU works in panels if the caller gave a width. Without a given width,
-    /// LU works in panels if there are several queues and the matrix is so large that it saves time to factor a panel during the
-    /// preceding update. `None` for all other problems, which run as [`Self::instructions`].
+    /// panels. LU works in panels if the caller gave a width. Without a given width, LU works in panels if the device has a
+    /// `lookahead` and the matrix is large enough for it. `None` for all other problems, which run as [`Self::instructions`].
     #[must_use]
-    pub fn by_panels(self, queues: usize) -> Option<Self> {
+    pub fn by_panels(self, lookahead: Option<Lookahead>) -> Option<Self> {
         match self {
             Problem::Getrf { nb: Some(_), .. } => Some(self),
-            Problem::Getrf { problem, nb: None } if queues > 1 && problem.order() * problem.dtype.size() >= LOOKAHEAD_BYTES => {
-                Some(Problem::Getrf { problem, nb: Some(LOOKAHEAD_NB) })
+            Problem::Getrf { problem, nb: None } => {
+                let Lookahead { nb, .. } = lookahead.filter(|lookahead| problem.order() >= lookahead.min_order)?;
+                Some(Problem::Getrf { problem, nb: Some(nb) })
             }
-            Problem::Getrf { .. }
-            | Problem::Gemm(_)
-            | Problem::Trsm(_)
-            | Problem::Getrs(_)
-            | Problem::Laswp(_)
-            | Problem::Batched(_) => None,
+            Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) | Problem::Laswp(_) | Problem::Batched(_) => None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Tests of the plans of all routines: tasks have the right names, every command has work to do, and empty problems need no plan.
 //! These tests compute no results; the conformance suite tests the results of plans.
 
+mod lookahead;
+
 use std::ops::Range;
 
 use super::batched::{self, Each, Solve};
@@ -9,7 +11,7 @@ use crate::blocking::{Blocking, Resources};
 use crate::command::{Command, CommandId, Effects};
 use crate::dispatch::Reach;
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
-use crate::instruction::{Reg, Region, Tile};
+use crate::instruction::{Instruction, Reg, Region, Tile};
 use crate::plan::{MatrixId, Plan, RegisterInfo, Task};
 use crate::scalar::DType;
 use crate::schedule::Schedule;

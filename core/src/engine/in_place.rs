@@ -175,9 +175,10 @@ impl DeviceRuntime {
                 let mut submitted = Submitted::default();
                 for instruction in instructions {
                     // kernel queue 0 runs the instructions in the order of submission, so the host waits only after the last one
+                    let work = Work::Run { instruction: &resolved(instruction), queue: 0, beside_panel: None };
                     // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices until that method
                     // returns, and `submitted` waits for all instructions before that method returns.
-                    match unsafe { self.device.submit(Work::Run { instruction: &resolved(instruction), queue: 0 }, &[]) } {
+                    match unsafe { self.device.submit(work, &[]) } {
                         Ok(token) => submitted.0.push(token),
                         Err(error) => return submitted.wait().and(Err(error)),
                     }

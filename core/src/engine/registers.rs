@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::command::Command;
+use crate::command::{Command, Exec};
 use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::dispatch::{Issue, Lane};
 use crate::engine::DeviceRuntime;
 use crate::engine::Run;
 use crate::error::Result;
-use crate::instruction::{Instruction, Reg, Tile};
+use crate::instruction::{Reg, Tile};
 use crate::matrix::{Home, RawMat, Resident};
 use crate::plan::{MatrixId, Window};
 use crate::slots::{Slot, SlotId};
@@ -97,7 +97,7 @@ impl<'d> Registers<'d> {
                 // the dispatcher issues no command that conflicts with it.
                 unsafe { self.runtime.device.submit(Work::Read { from: &from, to }, &[]) }
             }
-            Command::Exec(exec) => self.exec(run, &exec.instruction, lane, issue, after),
+            Command::Exec(exec) => self.exec(run, exec, lane, issue, after),
             Command::Mark(_) | Command::Bar(_) => unreachable!("the dispatcher passes over empty commands"),
         }
     }
@@ -110,7 +110,8 @@ impl<'d> Registers<'d> {
         (rect, self.get(issue.operands[0].expect("a register that is transferred has memory")))
     }
 
-    fn exec(&self, run: &Run<'_>, instruction: &Instruction, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
+    fn exec(&self, run: &Run<'_>, exec: &Exec, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
+        let instruction = &exec.instruction;
         let (mut buffers, mut at): ([Option<Arc<DeviceBuffer>>; 3], usize) = ([const { None }; 3], 0);
         let mut failed = None;
         instruction.operands(|tile, _| {
@@ -128,10 +129,13 @@ impl<'d> Registers<'d> {
             let at = at.next().expect("endless");
             operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
         });
+        // with several devices, another device may factor the panel
+        let beside_panel = exec.beside_panel.filter(|_| run.has_one_device() && self.runtime.facts().queues > 1);
+        let work = Work::Run { instruction: &resolved, queue: lane.number, beside_panel };
         // SAFETY: each operand lies inside its register or inside a matrix that the caller of `run` keeps borrowed. Until this
         // kernel has completed, the dispatcher issues no command that conflicts with it, except kernels that their queue or
         // `after` keeps in order with this kernel.
-        unsafe { self.runtime.device.submit(Work::Run { instruction: &resolved, queue: lane.number }, after) }
+        unsafe { self.runtime.device.submit(work, after) }
     }
 
     /// Returns the buffer that holds a tile; `None` if the tile lies in host memory.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use crate::blocking::Lookahead;
 use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
 use crate::engine::columns::Columns;
@@ -15,6 +16,7 @@ use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
 use crate::matrix::{Home, RawMat, Resident};
 use crate::plan::MatrixId;
+use crate::scalar::DType;
 use crate::sync::{Arc, Mutex, lock};
 
 /// A device with its resident matrices and the memory kept for later calls.
@@ -329,6 +331,12 @@ impl DeviceRuntime {
             self.trim();
         }
         run.complete(lane, issue.command, &self.facts().name, result);
+    }
+
+    /// Returns when and how LU on this device alone should work in panels, if the device has several kernel queues.
+    #[must_use]
+    pub fn lookahead(&self, dtype: DType) -> Option<Lookahead> {
+        if self.facts().queues > 1 { self.device.lookahead(dtype) } else { None }
     }
 
     /// Frees the memory that is kept for the registers of later runs, since resident matrices or the scratch memory of kernels

@@ -33,6 +33,15 @@ impl<B> Clone for Product<'_, B> {
 }
 impl<B> Copy for Product<'_, B> {}
 
+impl<'a, B> Product<'a, B> {
+    /// Returns the product that computes `rows` × `cols` elements of C, which begin at element (`i`, `j`):
+    /// C(i, j) ← α·op(A)(i, :)·op(B)(:, j) + β·C(i, j).
+    pub fn part(self, (i, j, m, n): (usize, usize, usize, usize)) -> Self {
+        let (a, b, c) = (rows(self.a, i, m), rows((self.b.0.flip(), self.b.1), j, n), self.c.sub(i, j, m, n));
+        Product { a: (self.a.0, a), b: (self.b.0, b), c, ..self }
+    }
+}
+
 /// Returns rows `first..first + count` of op(A) with all columns.
 fn rows<B>((op, a): Factor<'_, B>, first: usize, count: usize) -> View<'_, B> {
     if op.is_trans() { a.sub(0, first, a.rows, count) } else { a.sub(first, 0, count, a.cols) }
@@ -109,7 +118,10 @@ impl<D: Target> Sequence<'_, D> {
             return unsafe {
                 match kernel {
                     Kernel::Panel(params, blocks) => self.panels(&params, &blocks, product),
-                    _ => self.tiles(program, kernel.kernel(), kernel.tile(), product),
+                    Kernel::Mma(_) => self.tiles_beside_panel(program, kernel.kernel(), kernel.tile(), product),
+                    Kernel::Tile(_) | Kernel::Vector(_) | Kernel::Block(_) => {
+                        self.tiles(program, kernel.kernel(), kernel.tile(), product)
+                    }
                 }
             };
         }
@@ -122,15 +134,14 @@ impl<D: Target> Sequence<'_, D> {
         program: Program,
         kernel: &'static str,
         tile @ [mwg, nwg]: [usize; 2],
-        Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>,
+        product: Product<'_, D::Buffer>,
     ) -> Result<()> {
         let local = program.local();
-        self.parts((c.rows, c.cols), tile, |device, (i, j, m, n)| {
-            // C(i, j) ← α·op(A)(i, :)·op(B)(:, j) + β·C(i, j)
-            let (a, b, c) = (rows(a, i, m), rows((b.0.flip(), b.1), j, n), c.sub(i, j, m, n));
+        self.parts((product.c.rows, product.c.cols), tile, |device, part @ (.., m, n)| {
+            let Product { k, alpha, a, b, beta, c } = product.part(part);
             let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
             let input = if program.reads_images() { Arg::image } else { Arg::input };
-            let args = [&sizes[..], &input(a), &input(b), &[Arg::factor(beta)], &Arg::output(c)].concat();
+            let args = [&sizes[..], &input(a.1), &input(b.1), &[Arg::factor(beta)], &Arg::output(c)].concat();
             let global = [m.div_ceil(mwg) * local[0], n.div_ceil(nwg) * local[1]];
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }

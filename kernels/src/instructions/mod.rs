@@ -4,6 +4,7 @@
 //! instruction says.
 
 mod batched;
+mod beside;
 mod block;
 mod gemm;
 mod getrf;

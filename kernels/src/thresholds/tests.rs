@@ -66,6 +66,10 @@ fn the_shipped_database_has_every_threshold_for_all_devices() {
         Threshold::StripElements => 32,
         Threshold::TrsmBlock => 1 << 20,
         Threshold::InvertedBlock | Threshold::InvertedSolve => 0,
+        Threshold::Lookahead if dtype == DType::F32 => 24_576,
+        Threshold::Lookahead => 12_288,
+        Threshold::LookaheadPanel => 2048,
+        Threshold::BesidePanel => 0,
     };
     for kind in [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Other] {
         for dialect in [Dialect::OpenClC, Dialect::Wgsl] {

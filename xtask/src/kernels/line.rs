@@ -39,7 +39,7 @@ impl Subject<'_> {
 }
 
 /// Names of the thresholds between kernels.
-const THRESHOLDS: [&str; 18] = [
+const THRESHOLDS: [&str; 22] = [
     "copy_operands",
     "copied_terms",
     "repack_b",
@@ -59,6 +59,9 @@ const THRESHOLDS: [&str; 18] = [
     "trsm_block",
     "inverted_block",
     "inverted_solve",
+    "lookahead",
+    "lookahead_panel",
+    "beside_panel",
 ];
 
 /// Parses a line.

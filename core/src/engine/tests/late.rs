@@ -73,7 +73,7 @@ impl LateQueues {
             match work {
                 Work::Write { .. } => (device, 0, Owned::Transfer(transmute::<Work<'_>, Work<'static>>(work))),
                 Work::Read { .. } => (device, 1, Owned::Transfer(transmute::<Work<'_>, Work<'static>>(work))),
-                Work::Run { instruction, queue } => {
+                Work::Run { instruction, queue, .. } => {
                     let owned = transmute::<Instruction<Operand<'_>>, Instruction<Operand<'static>>>(*instruction);
                     (device, 2 + queue, Owned::Run(owned))
                 }
@@ -116,7 +116,7 @@ impl PendingItem {
         let result = unsafe {
             match owned {
                 Owned::Transfer(work) => now(device, work),
-                Owned::Run(instruction) => now(device, Work::Run { instruction: &instruction, queue: 0 }),
+                Owned::Run(instruction) => device.launch(&instruction),
             }
         };
         waiting.results.push(result);

@@ -1,0 +1,88 @@
+//! Tests of LU in panels on one device with two queues of kernels.
+
+use super::*;
+use crate::blocking::Lookahead;
+use crate::graph::Graph;
+use crate::simulate::Timeline;
+
+/// Returns the plan of LU with panels of `nb` columns on one device that holds the matrix.
+fn in_panels(m: usize, n: usize, nb: usize) -> Plan {
+    let resident = Resources { devices: 1, copy_limit: None, memory: None, element: 8, resident: true };
+    let problem = Problem::Getrf { problem: factorisation(m, n, Layout::ColMajor), nb: None };
+    problem.by_panels(Some(Lookahead { min_order: m.min(n), nb })).unwrap().plan(&resident).unwrap()
+}
+
+#[test]
+fn lu_works_in_panels_from_the_order_on_that_a_device_states() {
+    let problem = |m, n, nb| Problem::Getrf { problem: factorisation(m, n, Layout::ColMajor), nb };
+    let lookahead = Some(Lookahead { min_order: 100, nb: 30 });
+    assert_eq!(problem(100, 150, None).by_panels(lookahead), Some(problem(100, 150, Some(30))));
+    assert_eq!(problem(99, 150, None).by_panels(lookahead), None);
+    assert_eq!(problem(100, 150, None).by_panels(None), None);
+    // a caller's width precedes
+    assert_eq!([lookahead, None].map(|lookahead| problem(9, 9, Some(4)).by_panels(lookahead)), [Some(problem(9, 9, Some(4))); 2]);
+    assert_eq!(Problem::Gemm(product(500, 500, 500, 1.0, 0.0)).by_panels(lookahead), None);
+}
+
+/// A task updates the columns of a panel and factors it. The next task updates all other columns beside this panel. Each task waits for
+/// the two tasks of the step before only, so that a panel and the update beside it run at the same time.
+#[test]
+fn an_update_runs_beside_the_next_panel() {
+    // four panels, and ten columns on their right
+    let (m, n) = (110, 120);
+    let plan = in_panels(m, n, 30);
+    let tasks: Vec<&str> = plan.tasks().iter().map(|task| task.label.what).collect();
+    let steps = ["panel", "panel", "update", "panel", "update", "panel", "update", "update"];
+    assert_eq!(tasks[..8], steps);
+    let beside = |task: &Task| -> Vec<(&str, Option<usize>)> {
+        let of_command = |command: CommandId| match &plan.commands()[command as usize] {
+            Command::Exec(exec) => Some((exec.instruction.name(), exec.beside_panel)),
+            _ => None,
+        };
+        task.commands.clone().filter_map(of_command).collect()
+    };
+    let update = |rows| ["laswp", "trsm", "gemm"].map(|name| (name, rows));
+    let [first, second, ..] = plan.tasks() else { panic!("{plan}") };
+    assert_eq!(beside(first), [("getrf", None)]);
+    assert_eq!(beside(second), [&update(None)[..], &[("getrf", None)]].concat());
+    let rows = [2, 4, 6].map(|task| beside(&plan.tasks()[task]));
+    let heights = [1, 3, 5].map(|task: usize| plan.tasks()[task].label.region.rows);
+    assert_eq!(heights[0], 80);
+    assert_eq!(rows, heights.map(|rows| update(Some(rows)).to_vec()));
+    assert!(beside(&plan.tasks()[7]).iter().all(|(_, rows)| rows.is_none()), "no panel follows the last update");
+    let graph = Graph::new(&plan);
+    assert_eq!(graph.tasks.predecessor_counts()[..8], [0, 1, 1, 2, 2, 2, 2, 2]);
+    for step in [1, 3, 5] {
+        let later: Vec<u32> = [step, step + 1].iter().flat_map(|&task| graph.tasks.successors(task).to_vec()).collect();
+        let next = [step + 2, step + 3].into_iter().filter(|&task| task < 8);
+        assert!(next.clone().all(|task| later.iter().filter(|&&to| to == task).count() == 2), "{step}: {later:?}");
+        assert!(!graph.tasks.successors(step).contains(&(step + 1)), "the update of step {step} waits for the panel beside it");
+    }
+    assert!(plan.to_string().contains(&format!(", beside a panel of {} rows\n", heights[0])), "{plan}");
+}
+
+/// Simulates LU on a device with `queues` queues of kernels, each of which computes an operation in a nanosecond.
+fn simulated(plan: Plan, queues: usize) -> (Schedule, Timeline) {
+    let reach = Reach { memory: 0, in_place: vec![true; 3], flops: 1e9, queues };
+    let schedule = Schedule::new(plan, vec![reach]).unwrap();
+    let timeline = schedule.simulate(&[CostModel { flops: 1e9, bandwidth: 1.0, latency: 1e-7 }]);
+    (schedule, timeline)
+}
+
+#[test]
+fn panels_and_the_updates_beside_them_run_in_different_queues() {
+    let (schedule, timeline) = simulated(in_panels(700, 700, 100), 2);
+    let mut queues = [Vec::new(), Vec::new()];
+    for entry in &timeline.entries {
+        let Command::Exec(exec) = &schedule.plan().commands()[entry.issue.command as usize] else { continue };
+        match exec.instruction {
+            Instruction::Getrf { .. } => queues[0].push(entry.lane.number),
+            Instruction::Gemm { .. } if exec.beside_panel.is_some() => queues[1].push(entry.lane.number),
+            _ => {}
+        }
+    }
+    // the first panel runs before all updates
+    assert_eq!(queues, [vec![0, 1, 1, 1, 1, 1, 1], vec![0; 5]]);
+    let one = simulated(in_panels(700, 700, 100), 1).1.seconds();
+    assert!(timeline.seconds() < 0.95 * one, "{} s in two queues, {one} s in one", timeline.seconds());
+}

@@ -12,7 +12,7 @@ pub enum Purpose {
     Panels,
     /// Product that is a factor of the next product, or copy of right-hand sides.
     Product,
-    /// Inverses of blocks on the diagonal of a triangle.
+    /// Inverses of blocks on the diagonal of a triangle, and the sums and flags by which they are judged.
     Inverses,
     /// Values that work-groups exchange while they factor a panel together.
     PivotExchange,

@@ -22,6 +22,8 @@ enum Flaw {
     Wilkinson,
     /// The rows have scales from 2^-20 to 2^20. With a unit diagonal the block has no flaw.
     Graded,
+    /// The columns have scales from 2^-20 to 2^20. Such a block has an accurate inverse, and with a unit diagonal the columns have one scale.
+    GradedColumns,
     /// A pivot is zero. With a unit diagonal the block has no flaw.
     Zero,
     /// A pivot is subnormal, and so is its right-hand side. In `f32`, where a device may flush, and with a unit diagonal the block has no
@@ -36,6 +38,7 @@ enum Flaw {
 }
 
 impl Flaw {
+    /// The kinds of blocks in tests of residuals.
     const ALL: [Flaw; 8] =
         [Flaw::Steep, Flaw::Wilkinson, Flaw::Graded, Flaw::Zero, Flaw::Subnormal, Flaw::Nan, Flaw::Infinite, Flaw::Huge];
 }
@@ -126,6 +129,7 @@ fn flawed<T: Scalar>(on: &mut Launches<'_>, n: usize, flags: Flags, (flaw, place
             Flaw::Wilkinson if i == j => 1.0,
             Flaw::Wilkinson => -1.0,
             Flaw::Graded if has_pivots => x * (20.0 * scales.at(i, 0)).round().exp2(),
+            Flaw::GradedColumns if has_pivots => x * (20.0 * scales.at(j, 0)).round().exp2(),
             Flaw::Zero if i == j && i == middle(place) => 0.0,
             Flaw::Subnormal if has_pivots && T::DTYPE == DType::F64 && i == middle(place) => {
                 if i == j {
@@ -198,7 +202,13 @@ fn judge<T: Scalar>(on: &Launches<'_>, flags: Flags, system: &System, x: &Dense)
 /// be substituted, and other blocks must not.
 pub(super) fn choice(trial: &Trial<'_, dyn Device>, n: usize, order: usize) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
-    let flaws = [(Flaw::Steep, [false, true]), (Flaw::Subnormal, [false, true]), (Flaw::Huge, [true, true])];
+    let flaws = [
+        (Flaw::Steep, [false, true]),
+        (Flaw::Graded, [false, true]),
+        (Flaw::GradedColumns, [false, false]),
+        (Flaw::Subnormal, [false, true]),
+        (Flaw::Huge, [true, true]),
+    ];
     for (flags, (flaw, expected)) in all_flags().flat_map(|flags| flaws.map(|flaw| (flags, flaw))) {
         if flaw != Flaw::Steep && flags.3 == Diag::Unit {
             continue;
@@ -208,7 +218,8 @@ pub(super) fn choice(trial: &Trial<'_, dyn Device>, n: usize, order: usize) -> R
         let e = Dense::from_fn(n, n, |i, j| if i / order == j / order { e.at(i, j) } else { 0.0 });
         let mut system = System { f: on.uniform::<f64>(n, 5), e };
         if flaw == Flaw::Subnormal {
-            // a pivot whose reciprocal is finite
+            // a pivot whose reciprocal is finite, and alone in its column
+            (0..n).for_each(|i| system.e.set(i, middle(&second), 0.0));
             system.e.set(middle(&second), middle(&second), f64::MIN_POSITIVE / 2.0);
             (0..5).for_each(|j| system.f.set(middle(&second), j, f64::MIN_POSITIVE));
         }

@@ -22,7 +22,7 @@ const RECORD_PIECES: usize = 2 + ROW_PIECES;
 /// Number of pieces in a region: a record for each step and each work-group, and the rows of L.
 const REGION: usize = WIDTH * (MAX_GROUPS * RECORD_PIECES + ROW_PIECES);
 /// Number of pieces that a work-item receives in a step.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 5;
 /// Size of the memory for messages in bytes: two words and two regions. All panels use the same size.
 pub const RECORD_BYTES: usize = 2 * size_of::<u64>() + 2 * REGION * PIECE;
 

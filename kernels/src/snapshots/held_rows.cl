@@ -8,7 +8,7 @@
 #define MAX_GROUPS 64
 #define REGION 37376
 #define MOVES 16
-#define AT_ONCE 3
+#define AT_ONCE 5
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld

@@ -285,7 +285,7 @@ fn held_rows_have_as_many_work_groups_as_run_together() {
     assert!(holds(&h100, 256, 256) && !holds(&h100, 257, 256), "one work-group on a device of another instruction set");
     h100.identity.architecture = "sm_90".to_owned();
     assert!(holds(&h100, 64 * 512, 512) && !holds(&h100, 64 * 512 + 1, 512), "the records of 64 work-groups");
-    assert!(holds(&h100, 21 * 128, 128) && !holds(&h100, 21 * 128 + 1, 128), "three pieces of records for each work-item");
+    assert!(holds(&h100, 35 * 128, 128) && !holds(&h100, 35 * 128 + 1, 128), "five pieces of records for each work-item");
     h100.compute_units = Some(108);
     assert!(holds(&h100, 54 * 512, 512) && !holds(&h100, 54 * 512 + 1, 512), "half of the multiprocessors for each queue");
     h100.queues = 1;

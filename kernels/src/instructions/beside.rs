@@ -72,7 +72,7 @@ impl<D: Target> Sequence<'_, D> {
 mod tests {
     use std::sync::Arc;
 
-    use lapidary_core::{DType, DeviceFacts, Instruction, Limits, Op, Value};
+    use lapidary_core::{DType, DeviceFacts, Instruction, Limits, Lookahead, Op, Value};
 
     use super::*;
     use crate::call::{Arg, Call, View};
@@ -172,6 +172,29 @@ mod tests {
         }
         let tile = "gemm_tile mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=1 stages=2\nbeside_panel rows=25";
         assert_eq!(launched(tile, (Op::NoTrans, [m, n, k]), Some(100)).len(), 1, "other kernels are launched whole");
+    }
+
+    /// The shipped entries for compute capability 9.0 leave 30 of 132 multiprocessors free for a panel of 7680 rows.
+    #[test]
+    fn shipped_entries_leave_a_multiprocessor_for_256_rows() {
+        let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, ..Limits::default() };
+        let mut facts = DeviceFacts { compute_units: Some(132), queues: 2, limits, ..DeviceFacts::new("test:0") };
+        facts.identity.architecture = "sm_90".to_owned();
+        let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::OpenClC);
+        let lookahead = [DType::F32, DType::F64].map(|dtype| tuning.lookahead(dtype));
+        let expected = [(24_576, 2048), (4096, 512)].map(|(min_order, nb)| Lookahead { min_order, nb });
+        assert_eq!(lookahead, expected);
+        let mut recorder = Recorder { facts, tuning, beside_panel: Some(7680), parts: Vec::new() };
+        let view = |at, rows, cols| View { buffer: &(), at, rows, cols, ld: 8192 };
+        let [alpha, beta] = [-1.0, 1.0].map(Value::F64);
+        let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
+        let (a, b, c) = (view(512, 7680, 512), view(8192 * 1024, 512, 7168), view(8192 * 1024 + 512, 7680, 7168));
+        // SAFETY: the recorder runs no kernel.
+        unsafe { enqueue(&mut recorder, DType::F64, &Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }).unwrap() };
+        let groups: Vec<usize> = recorder.parts.iter().map(|part| part.groups).collect();
+        // 60 × 56 tiles of 128 × 128 elements
+        assert_eq!((groups.iter().sum::<usize>(), groups.len()), (60 * 56, 35));
+        assert!(groups.iter().all(|&groups| (90..=102).contains(&groups)), "{groups:?}");
     }
 
     /// The parts of all ways to cut cover each tile once, and no part has more tiles than allowed.

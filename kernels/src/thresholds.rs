@@ -53,8 +53,8 @@ pub enum Threshold {
     Lookahead,
     /// Number of columns of the panels of [`Threshold::Lookahead`].
     LookaheadPanel,
-    /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time.
-    /// If the number is 0, the product leaves no multiprocessor free.
+    /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time. A
+    /// panel gets at least an eighth and at most half of the multiprocessors. If the number is 0, the product leaves no multiprocessor free.
     BesidePanel,
 }
 

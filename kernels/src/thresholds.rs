@@ -50,15 +50,15 @@ pub enum Threshold {
     TrsmBlock,
     /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses. Zero if the device substitutes.
     InvertedBlock,
-    /// Minimum number of unknowns of a triangular solve that inverts diagonal blocks.
+    /// Value u: a triangular solve for n unknowns and r right-hand sides inverts diagonal blocks if n ≥ u or n·r ≥ u².
     InvertedSolve,
     /// Minimum order of a matrix that LU on one device factors in panels, each of which one queue factors while another queue runs an
     /// update. A plan of the core depends on this value, and no instruction does.
     Lookahead,
     /// Number of columns of the panels of [`Threshold::Lookahead`].
     LookaheadPanel,
-    /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time.
-    /// If the number is 0, the product leaves no multiprocessor free.
+    /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time. A
+    /// panel gets at least an eighth and at most half of the multiprocessors. If the number is 0, the product leaves no multiprocessor free.
     BesidePanel,
 }
 

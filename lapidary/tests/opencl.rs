@@ -15,6 +15,8 @@ mod factors;
 mod grade;
 #[path = "support/graded.rs"]
 mod graded;
+#[path = "support/lookahead.rs"]
+mod lookahead;
 #[path = "support/resident.rs"]
 mod resident;
 #[path = "support/tall.rs"]
@@ -29,9 +31,10 @@ use grade::{grade, grade_some};
 use graded::Graded;
 use lapidary::core::{Blocking, Queue, Resources};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
-use lapidary::{DType, ErrorKind, Gemm, Getrf, Layout, Machine, MatMut, MatRef, Settings};
+use lapidary::{DType, ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
+use lookahead::panels_by_entries;
 use resident::Resident;
 use tall::{nan_pivot, panels, subnormal_pivot};
 
@@ -249,39 +252,11 @@ fn panels_are_factored_beside_updates() {
     assert!(events.iter().all(|event| event.lane.queue == Queue::Exec), "panels are transferred");
 }
 
-/// Entries of a user make LU of a resident matrix work in panels in two queues of kernels. The products beside a panel are launched in
-/// parts, which leaves the bits of the factors as they are.
 #[test]
 fn entries_of_a_user_choose_panels_beside_updates() {
-    const N: usize = 130;
-    let Some(one) = with_f64::<1>() else { return };
-    let folder = std::env::temp_dir().join(format!("lapidary-lookahead-{}", std::process::id()));
-    let product = "gemm_mma mwg=32 nwg=32 kwg=16 mw=32 nw=16 stages=2 raster=2 split=1 unit=0 guarded=1\nstop gemm";
-    let machine = |entries: &str| {
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("mine.txt"), format!("[any]\n{product}\n{entries}")).unwrap();
-        let Graded(name, machine) = open(&one, &Settings { kernels_dir: Some(folder.clone()), ..settings() });
-        Graded(name, machine.traced())
-    };
-    let a: Vec<f64> = (0..N * N).map(|i| ((i * i + 3 * i) % 1009) as f64).collect();
-    let factors = |Graded(_, machine): &Graded| {
-        let mut lu = machine.upload(MatRef::col_major(&a, N, N).unwrap()).unwrap();
-        let _ = machine.getrf_into(Getrf::new(lu.view_mut(), &mut [0; N])).unwrap();
-        let mut result = vec![0.0; N * N];
-        lu.download(MatMut::col_major(&mut result, N, N).unwrap()).unwrap();
-        let mut queues: Vec<usize> = machine.take_trace().iter().map(|event| event.lane.number).collect();
-        queues.sort_unstable();
-        queues.dedup();
-        (result, queues)
-    };
-    let panels = "lookahead rows=40\nlookahead_panel columns=24\nbeside_panel rows=";
-    let (whole, queues) = factors(&machine(&format!("{panels}0")));
-    assert_eq!(queues, [0, 1]);
-    let in_parts = machine(&format!("{panels}1"));
-    assert!(factors(&in_parts) == (whole, queues), "parts of products have other bits");
-    grade_some::<f64>(&Resident::new(in_parts), &few(), "::getrf::");
-    assert_eq!(factors(&machine(&format!("lookahead rows={}", N + 1))).1, [0]);
-    let _ = std::fs::remove_dir_all(folder);
+    if let Some(one) = with_f64::<1>() {
+        panels_by_entries(|folder| open(&one, &Settings { kernels_dir: Some(folder), ..settings() }), &few());
+    }
 }
 
 /// Asserts that one device and a machine of several devices compute the same results, and that every backend of the machine took

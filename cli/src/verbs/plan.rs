@@ -28,6 +28,10 @@ pub struct Args {
     /// Number of devices, which are all alike
     #[arg(long, default_value = "1", value_name = "D", value_parser = parse_positive)]
     devices: usize,
+    /// Number of kernel queues of the only device, on which the matrices lie
+    /// [default: one queue; the matrices lie in host memory]
+    #[arg(long, value_name = "Q", value_parser = parse_positive)]
+    queues: Option<usize>,
     /// Memory of each device for copies, for example 512M or 2G [default: the devices work in host memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
@@ -58,6 +62,7 @@ only the latency. Plan getrf and getrs in place of gesv, and one size at a time.
 Examples:
   lapidary plan gemm --n 4096 --devices 2 --memory-limit 256M
   lapidary plan getrf --n 2000 --memory-limit 16M --trace lu.json
+  lapidary plan getrf --n 4096 --nb 512 --queues 2
   lapidary plan trsm --n 3000 --dot trsm.dot && dot -Tsvg trsm.dot > trsm.svg";
 
 /// Builds the plan, schedules and simulates it, and prints the result.
@@ -73,6 +78,9 @@ pub fn run(args: &Args) -> Result<()> {
     if args.bandwidth.is_some() && args.memory_limit.is_none() {
         return Err(Failure::usage("--bandwidth means nothing without --memory-limit: devices in host memory transfer nothing"));
     }
+    if args.queues.is_some() && (args.devices > 1 || args.memory_limit.is_some()) {
+        return Err(Failure::usage("--queues plans matrices that lie on one device: it takes no --memory-limit and one device"));
+    }
     let shapes = args.shape.shapes()?;
     let [shape] = shapes[..] else {
         return Err(Failure::usage(format!("{} sizes cannot be planned at once: give one size with each flag", shapes.len())));
@@ -85,7 +93,8 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
     let limit = args.memory_limit;
-    let resources = Resources { devices: args.devices, copy_limit: limit, memory: limit, element: dtype.size(), resident: false };
+    let resident = args.queues.is_some();
+    let resources = Resources { devices: args.devices, copy_limit: limit, memory: limit, element: dtype.size(), resident };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
     problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;
@@ -95,7 +104,7 @@ fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
         memory: args.memory_limit.unwrap_or(usize::MAX),
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
         flops: costs(args)?.flops,
-        queues: 1,
+        queues: args.queues.unwrap_or(1),
     };
     let schedule = Schedule::new(plan, vec![reach; args.devices]).map_err(|short| short.of(EACH_DEVICE))?;
     let timeline = schedule.simulate(&vec![costs(args)?; args.devices]);

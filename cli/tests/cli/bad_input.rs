@@ -187,6 +187,13 @@ fn flags_that_a_routine_would_ignore_are_refused() {
     }
     refused(&s, &["plan", "gemm", "--n", "8", "--bandwidth", "2"], &["--bandwidth means nothing without --memory-limit"]);
     outcome(&s.run(&["plan", "gemm", "--n", "8", "--bandwidth", "2", "--memory-limit", "1M"]), 0);
+    let queues = ["plan", "getrf", "--n", "8", "--nb", "2", "--queues", "2"];
+    for other in [["--devices", "2"], ["--memory-limit", "1M"]] {
+        refused(&s, &[&queues[..], &other].concat(), &["--queues plans matrices that lie on one device"]);
+    }
+    let planned = s.run(&queues);
+    outcome(&planned, 0);
+    assert!(planned.stdout.contains(", beside a panel of 6 rows"), "{}", planned.stdout);
 }
 
 #[test]

@@ -7,7 +7,9 @@
 //! ```
 //! The task that updates the columns of the next panel also factors the next panel. In the plan, the task of panel k+1 precedes
 //! the other update tasks of step k, so that the factorisation of panel k+1 overlaps the updates of step k. The rows to the left
-//! of the panels are exchanged at the end of the plan: for each panel, one task applies the pivots of all panels to its right.
+//! of the panels are exchanged at the end of the plan: for each panel, one task applies the pivots of all panels to its right. If one
+//! task updates all columns as one strip, as on a device that holds the matrix, this task also applies the pivots of its panel to the
+//! columns on the left. The exchanges then overlap the factorisation of the next panel, too.
 
 use std::ops::Range;
 
@@ -88,8 +90,11 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
             lookahead(&mut plan, p, matrices, panel, &next);
         }
         update(&mut plan, p, matrices, panel, &next, blocking);
+        if exchanges_before(p, panel, blocking) {
+            exchange_before(&mut plan, p, matrices, panel, &next);
+        }
     }
-    if p.pivoting {
+    if p.pivoting && !is_one_strip(p, blocking) {
         exchange_left(&mut plan, p, matrices, &panels);
     }
     plan
@@ -98,6 +103,21 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
 /// The columns of the panel after panel `k`, or an empty range if panel `k` is the last panel.
 fn next_panel(panels: &[Range<usize>], k: usize) -> Range<usize> {
     panels.get(k + 1).cloned().unwrap_or(panels[k].end..panels[k].end)
+}
+
+/// Whether one task updates all columns as one strip.
+fn is_one_strip(p: &Problem, blocking: &Blocking) -> bool {
+    blocking.nc >= p.n
+}
+
+/// Whether the rows on the left of a panel are exchanged when the columns on its right are updated.
+fn exchanges_before(p: &Problem, panel: &Range<usize>, blocking: &Blocking) -> bool {
+    p.pivoting && is_one_strip(p, blocking) && panel.start > 0
+}
+
+/// Number of rows of the panel `next`, which another kernel queue may factor during the update of the other columns.
+fn beside(p: &Problem, next: &Range<usize>) -> Option<usize> {
+    (!next.is_empty()).then_some(p.m - next.start)
 }
 
 /// Number of strips that one task updates, if the trailing matrix has `strips` strips.
@@ -174,11 +194,13 @@ fn lookahead(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, ne
 /// may factor the next panel at the same time.
 fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>, blocking: &Blocking) {
     let cols = next.end..p.n;
-    let beside_panel = (!next.is_empty()).then_some(p.m - next.start);
+    let beside_panel = beside(p, next);
     let strips = partition(cols.len(), blocking.nc);
     let group = strips_of_task(strips.len(), blocking);
     for strips in strips.chunks(group) {
-        let whole = cols.start + strips[0].start..cols.start + strips[strips.len() - 1].end;
+        // the task may also exchange the rows of all columns on the left
+        let first = if exchanges_before(p, panel, blocking) { 0 } else { cols.start + strips[0].start };
+        let whole = first..cols.start + strips[strips.len() - 1].end;
         plan.task("update", region(&(panel.start..p.m), &whole));
         let done = load_panel(plan, p, m, panel);
         for strip in strips {
@@ -201,13 +223,27 @@ fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile, beside
     }
     let [one, minus_one] = [1.0, -1.0].map(|number| Value::new(p.dtype, number));
     // A12 ← L11⁻¹·A12
-    let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+    let (mode, side, uplo, op, diag) = (TrsmMode::Inverted, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
     plan.exec_beside_panel(Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a: l11, b: a12 }, beside_panel);
     if m > nb {
         // A22 ← A22 − L21·A12
         let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
         plan.exec_beside_panel(Instruction::Gemm { alpha: minus_one, op_a, a: l21, op_b, b: a12, beta: one, c: a22 }, beside_panel);
     }
+}
+
+/// Adds the commands that compute `L ← P⁻¹·L` for all columns L on the left of a panel, with the pivots of this panel. The commands
+/// belong to the task that updates the columns on the right of the panel `next`, or to a task of their own if there are no such columns.
+fn exchange_before(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>) {
+    let (rows, cols) = (panel.start..p.m, 0..panel.start);
+    if next.end == p.n {
+        plan.task("exchange", region(&rows, &cols));
+    }
+    let ipiv = plan.ld(m.ipiv, panel, &(0..1));
+    let l = plan.ld(m.a, &rows, &cols);
+    let swaps = Swaps { side: Side::Left, forward: true, first_row: panel.start };
+    plan.exec_beside_panel(Instruction::Laswp { swaps, a: l, ipiv }, beside(p, next));
+    plan.st(l);
 }
 
 /// Adds the tasks that exchange rows to the left of the panels. The task of panel j computes `L ← P⁻¹·L` for the part L of panel

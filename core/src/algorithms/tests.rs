@@ -51,6 +51,7 @@ fn plans() -> Vec<Plan> {
         plans.extend([(0, 2.0), (7, 0.0), (12, 1.0)].map(|(k, beta)| gemm::plan(&product(m, n, k, 1.0, beta), &blocking(1))));
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
+        plans.push(getrf::plan(&factorisation(m, n, Layout::ColMajor), &Blocking { nc: n, ..blocking(9) }));
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
         // the search for zero pivots is left out, because it writes no matrix of the plan's element type
         let with_results = batches(m, n)
@@ -201,7 +202,8 @@ fn commands_are_counted_before_a_plan_is_made() {
     let sizes = [(1, 1), (8, 300), (300, 8), (170, 130), (40, 40)];
     let limits = [None, Some(1 << 10), Some(5000), Some(100 << 10)];
     for ((m, n), limit) in sizes.into_iter().flat_map(|size| limits.map(|limit| (size, limit))) {
-        for resources in [1, 3].map(|devices| within(limit, devices)) {
+        let resident = Resources { resident: true, ..within(None, 1) };
+        for resources in [within(limit, 1), within(limit, 3), resident] {
             for problem in problems(m, n) {
                 let plan = problem.plan(&resources).unwrap();
                 assert_eq!(problem.commands(&resources), plan.commands().len(), "{problem:?} with {resources:?}");

@@ -1,6 +1,7 @@
 //! Tests of the engine with random plans in random legal orders. The tests of the engine check that the results always have the
 //! same bits, that no dependency is violated, that no deadlock or memory leak occurs, and that every error reaches the caller.
 
+mod beside;
 mod digest;
 mod late;
 mod shortage;

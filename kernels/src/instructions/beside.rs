@@ -41,8 +41,8 @@ impl<D: Target> Sequence<'_, D> {
     fn groups_beside_panel(&self) -> Option<usize> {
         let (rows, units) = (self.device.beside_panel()?, self.device.facts().compute_units?);
         let rows_of_unit = self.threshold(Threshold::BesidePanel);
-        // a panel gets at most half of the device
-        (rows_of_unit > 0).then(|| (units - rows.div_ceil(rows_of_unit).min(units / 2)).max(1))
+        // the products inside a short panel need multiprocessors, too
+        (rows_of_unit > 0).then(|| (units - rows.div_ceil(rows_of_unit).clamp(units / 8, units / 2)).max(1))
     }
 
     /// Computes a product as [`tiles`](Self::tiles) does, in parts if a panel runs at the same time. Each work-group computes the same
@@ -72,7 +72,7 @@ impl<D: Target> Sequence<'_, D> {
 mod tests {
     use std::sync::Arc;
 
-    use lapidary_core::{DType, DeviceFacts, Instruction, Limits, Op, Value};
+    use lapidary_core::{DType, DeviceFacts, Instruction, Limits, Lookahead, Op, Value};
 
     use super::*;
     use crate::call::{Arg, Call, View};
@@ -172,6 +172,33 @@ mod tests {
         }
         let tile = "gemm_tile mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=1 stages=2\nbeside_panel rows=25";
         assert_eq!(launched(tile, (Op::NoTrans, [m, n, k]), Some(100)).len(), 1, "other kernels are launched whole");
+    }
+
+    /// The shipped entries for compute capability 9.0 leave 30 of 132 multiprocessors free for a panel of 7680 rows, and never less than an
+    /// eighth or more than half of them.
+    #[test]
+    fn shipped_entries_leave_a_multiprocessor_for_each_256_rows() {
+        let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, ..Limits::default() };
+        let mut facts = DeviceFacts { compute_units: Some(132), queues: 2, limits, ..DeviceFacts::new("test:0") };
+        facts.identity.architecture = "sm_90".to_owned();
+        let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::OpenClC);
+        let lookahead = [DType::F32, DType::F64].map(|dtype| tuning.lookahead(dtype));
+        assert_eq!(lookahead, [Lookahead { min_order: 4096, nb: 1024 }; 2]);
+        let view = |at, rows, cols| View { buffer: &(), at, rows, cols, ld: 8192 };
+        let [alpha, beta] = [-1.0, 1.0].map(Value::F64);
+        let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
+        let (a, b, c) = (view(512, 7680, 512), view(8192 * 1024, 512, 7168), view(8192 * 1024 + 512, 7680, 7168));
+        // the second panel gets an eighth of the device, and the third one gets half of it
+        for (rows, most, parts) in [(7680, 102, 35), (512, 116, 30), (100_000, 66, 56)] {
+            let (facts, tuning) = (facts.clone(), tuning.clone());
+            let mut recorder = Recorder { facts, tuning, beside_panel: Some(rows), parts: Vec::new() };
+            // SAFETY: the recorder runs no kernel.
+            unsafe { enqueue(&mut recorder, DType::F64, &Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }).unwrap() };
+            let groups: Vec<usize> = recorder.parts.iter().map(|part| part.groups).collect();
+            // 60 × 56 tiles of 128 × 128 elements
+            assert_eq!((groups.iter().sum::<usize>(), groups.len()), (60 * 56, parts), "{groups:?}");
+            assert!(groups.iter().all(|groups| (most * 4 / 5..=most).contains(groups)), "{groups:?}");
+        }
     }
 
     /// The parts of all ways to cut cover each tile once, and no part has more tiles than allowed.

@@ -62,14 +62,16 @@ const SOLVERS: usize = 64;
 const BLOCKS: usize = 8;
 
 impl<D: Target> Sequence<'_, D> {
-    /// Allocates scratch memory for the inverses of the blocks of a triangular matrix of order `n`. Returns the memory and the order of the
+    /// Allocates scratch memory for the inverses of the blocks of a triangular matrix of order `n`, if a solve for `sides` right-hand sides
+    /// inverts blocks. Returns the memory and the order of the
     /// blocks. If memory is short, the order is smaller. Returns `None` if the thresholds name no block for this order, if the device cannot
     /// run the kernels that judge inverses, or if the memory does not suffice for blocks of the smallest order.
-    pub(super) fn memory_for_inverses(&mut self, n: usize) -> Result<Option<(Arc<D::Buffer>, usize)>> {
+    pub(super) fn memory_for_inverses(&mut self, n: usize, sides: usize) -> Result<Option<(Arc<D::Buffer>, usize)>> {
         let size = self.dtype.size();
         let bytes = |order: usize| (elements(n, order).saturating_add(JUDGEMENTS * n)).saturating_mul(size);
         let most = self.threshold(Threshold::InvertedBlock);
-        if most < TRIANGLE || n < self.threshold(Threshold::InvertedSolve) {
+        let least = self.threshold(Threshold::InvertedSolve);
+        if most < TRIANGLE || (n < least && n.saturating_mul(sides) < least.saturating_mul(least)) {
             return Ok(None);
         }
         // the power of two that is at most n / BLOCKS

@@ -155,7 +155,8 @@ impl<D: Target> Sequence<'_, D> {
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
-        let memory = if mode == TrsmMode::Inverted { self.memory_for_inverses(a.rows)? } else { None };
+        let sides = if flags.0 == Side::Left { b.cols } else { b.rows };
+        let memory = if mode == TrsmMode::Inverted { self.memory_for_inverses(a.rows, sides)? } else { None };
         // SAFETY: the caller upholds the contract of this module, and the memory has room for the inverses.
         unsafe {
             let blocks = match &memory {

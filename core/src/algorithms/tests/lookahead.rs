@@ -24,8 +24,8 @@ fn lu_works_in_panels_from_the_order_on_that_a_device_states() {
     assert_eq!(Problem::Gemm(product(500, 500, 500, 1.0, 0.0)).by_panels(lookahead), None);
 }
 
-/// A task updates the columns of a panel and factors it. The next task updates all other columns beside this panel. Each task waits for
-/// the two tasks of the step before only, so that a panel and the update beside it run at the same time.
+/// A task updates the columns of a panel and factors it. The next task updates all other columns beside this panel. Neither of the two tasks
+/// waits for the other, so that they run at the same time.
 #[test]
 fn an_update_runs_beside_the_next_panel() {
     // four panels, and ten columns on their right
@@ -33,7 +33,7 @@ fn an_update_runs_beside_the_next_panel() {
     let plan = in_panels(m, n, 30);
     let tasks: Vec<&str> = plan.tasks().iter().map(|task| task.label.what).collect();
     let steps = ["panel", "panel", "update", "panel", "update", "panel", "update", "update"];
-    assert_eq!(tasks[..8], steps);
+    assert_eq!(tasks, steps);
     let beside = |task: &Task| -> Vec<(&str, Option<usize>)> {
         let of_command = |command: CommandId| match &plan.commands()[command as usize] {
             Command::Exec(exec) => Some((exec.instruction.name(), exec.beside_panel)),
@@ -45,17 +45,26 @@ fn an_update_runs_beside_the_next_panel() {
     let [first, second, ..] = plan.tasks() else { panic!("{plan}") };
     assert_eq!(beside(first), [("getrf", None)]);
     assert_eq!(beside(second), [&update(None)[..], &[("getrf", None)]].concat());
+    // the rows on the left of a panel are exchanged in the task of the update, from the second update on
     let rows = [2, 4, 6].map(|task| beside(&plan.tasks()[task]));
     let heights = [1, 3, 5].map(|task: usize| plan.tasks()[task].label.region.rows);
     assert_eq!(heights[0], 80);
-    assert_eq!(rows, heights.map(|rows| update(Some(rows)).to_vec()));
-    assert!(beside(&plan.tasks()[7]).iter().all(|(_, rows)| rows.is_none()), "no panel follows the last update");
+    let [first, later] = [0, 1].map(|exchanges| move |rows| [&update(rows)[..], &[("laswp", rows)][..exchanges]].concat());
+    let [one, two, three] = heights.map(Some);
+    assert_eq!(rows, [first(one), later(two), later(three)]);
+    // no panel follows the last update, which has no rows below the last panel
+    assert_eq!(beside(&plan.tasks()[7]), ["laswp", "trsm", "laswp"].map(|name| (name, None)));
+    // the rows on the left of the last two panels of a square matrix are exchanged in tasks of their own
+    let square: Vec<String> = in_panels(m, m, 30).tasks()[6..].iter().map(|task| task.label.to_string()).collect();
+    assert_eq!(square, ["exchange [60:110, 0:60]", "exchange [85:110, 0:85]"]);
     let graph = Graph::new(&plan);
-    assert_eq!(graph.tasks.predecessor_counts()[..8], [0, 1, 1, 2, 2, 2, 2, 2]);
+    // an update that exchanges rows also waits for an earlier task: that of the panel whose rows it exchanges for the first time
+    assert_eq!(graph.tasks.predecessor_counts(), [0, 1, 1, 2, 3, 2, 3, 3]);
+    assert_eq!([0, 1, 3].map(|task| graph.tasks.successors(task).last().copied()), [Some(4), Some(6), Some(7)]);
     for step in [1, 3, 5] {
         let later: Vec<u32> = [step, step + 1].iter().flat_map(|&task| graph.tasks.successors(task).to_vec()).collect();
-        let next = [step + 2, step + 3].into_iter().filter(|&task| task < 8);
-        assert!(next.clone().all(|task| later.iter().filter(|&&to| to == task).count() == 2), "{step}: {later:?}");
+        let mut next = [step + 2, step + 3].into_iter().filter(|&task| task < 8);
+        assert!(next.all(|task| later.iter().filter(|&&to| to == task).count() == 2), "{step}: {later:?}");
         assert!(!graph.tasks.successors(step).contains(&(step + 1)), "the update of step {step} waits for the panel beside it");
     }
     assert!(plan.to_string().contains(&format!(", beside a panel of {} rows\n", heights[0])), "{plan}");

@@ -1,0 +1,66 @@
+//! Tests that a device learns which instructions run beside a panel of LU that its other kernel queue factors.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::device::Work;
+use crate::token::Token;
+
+/// A device that works in place and records for each instruction the rows of the panel that is factored at the same time.
+#[derive(Debug)]
+struct Listener(DeviceFacts, Arc<Mutex<Vec<Option<usize>>>>);
+
+impl Device for Listener {
+    fn facts(&self) -> &DeviceFacts {
+        &self.0
+    }
+    fn alloc(&self, _: usize) -> Result<DeviceBuffer> {
+        unreachable!("the device works in place")
+    }
+    unsafe fn write(&self, _: HostRect, _: &DeviceBuffer) -> Result<()> {
+        unreachable!("the device works in place")
+    }
+    unsafe fn read(&self, _: &DeviceBuffer, _: HostRect) -> Result<()> {
+        unreachable!("the device works in place")
+    }
+    unsafe fn launch(&self, _: &Instruction<Operand<'_>>) -> Result<()> {
+        unreachable!("the engine submits all work")
+    }
+    unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
+        let Work::Run { beside_panel, .. } = work else { unreachable!("the device works in place") };
+        lock(&self.1).push(beside_panel);
+        Ok(Token::DONE)
+    }
+}
+
+/// Runs a plan of two tasks, the second of which runs beside a panel of 9 rows. Returns what the devices learn about this panel.
+fn learned(devices: usize, queues: usize) -> Vec<Option<usize>> {
+    let mut plan = Plan::new("scale", DType::F64);
+    let c = plan.output("A", (4, 8), Layout::ColMajor);
+    for (cols, rows) in [(0..4, None), (4..8, Some(9))] {
+        plan.task("A", Region { row: 0, col: cols.start, rows: 4, cols: 4 });
+        let tile = plan.ld(c, &(0..4), &cols);
+        plan.exec_beside_panel(Instruction::Scale { beta: Value::F64(2.0), c: tile }, rows);
+        plan.st(tile);
+    }
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let facts = DeviceFacts { host_memory: true, queues, ..DeviceFacts::new("listener:0") };
+    let runtimes: Vec<_> = (0..devices).map(|_| runtime(Listener(facts.clone(), Arc::clone(&heard)))).collect();
+    let runtimes: Vec<&DeviceRuntime> = runtimes.iter().collect();
+    let mut data = vec![0.0_f64; 32];
+    let bindings = [MatMut::col_major(&mut data, 4, 8).unwrap().raw()];
+    let reaches = (0..devices).map(|device| reach(device, runtimes[device].facts(), &bindings)).collect();
+    let schedule = Schedule::new(plan, reaches).unwrap();
+    // SAFETY: the devices access no memory.
+    unsafe { run(&LanePool::default(), &runtimes, &schedule, &bindings, None).unwrap() };
+    let mut heard = lock(&heard).clone();
+    heard.sort_unstable();
+    heard
+}
+
+#[test]
+fn only_a_device_with_two_queues_that_runs_a_plan_alone_learns_of_a_panel() {
+    assert_eq!(learned(1, 2), [None, Some(9)]);
+    assert_eq!(learned(1, 1), [None, None]);
+    assert_eq!(learned(2, 2), [None, None]);
+}

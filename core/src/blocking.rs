@@ -28,8 +28,19 @@ pub struct Blocking {
 pub struct Lookahead {
     /// Minimum order of a matrix. For smaller matrices, panels cost more time than their overlap with updates saves.
     pub min_order: usize,
-    /// Number of columns of a panel.
-    pub nb: usize,
+    /// Minimum number of columns of a panel.
+    pub min_nb: usize,
+}
+
+impl Lookahead {
+    /// Maximum number of panels. With more panels, the updates of a large matrix are products with few terms.
+    const PANELS: usize = 8;
+
+    /// Returns the number of columns of a panel of a matrix of this order; `None` if LU does not work in panels.
+    #[must_use]
+    pub fn width(&self, order: usize) -> Option<usize> {
+        (order >= self.min_order).then(|| self.min_nb.max(order.div_ceil(Self::PANELS)))
+    }
 }
 
 /// Cuts `0..n` into blocks of length `r`. If `n` is no multiple of `r`, the last two blocks are shorter than `r` and about

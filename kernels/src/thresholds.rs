@@ -55,7 +55,7 @@ pub enum Threshold {
     /// Minimum order of a matrix that LU on one device factors in panels, each of which one queue factors while another queue runs an
     /// update. A plan of the core depends on this value, and no instruction does.
     Lookahead,
-    /// Number of columns of the panels of [`Threshold::Lookahead`].
+    /// Minimum number of columns of the panels of [`Threshold::Lookahead`].
     LookaheadPanel,
     /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time. A
     /// panel gets at least an eighth and at most half of the multiprocessors. If the number is 0, the product leaves no multiprocessor free.

@@ -230,8 +230,8 @@ impl Tuning {
     /// Returns when and how LU on the device alone works in panels, each of which one queue factors while another queue runs an update.
     #[must_use]
     pub fn lookahead(&self, dtype: DType) -> Lookahead {
-        let [min_order, nb] = [Threshold::Lookahead, Threshold::LookaheadPanel].map(|of| self.threshold(of, dtype));
-        Lookahead { min_order, nb }
+        let [min_order, min_nb] = [Threshold::Lookahead, Threshold::LookaheadPanel].map(|of| self.threshold(of, dtype));
+        Lookahead { min_order, min_nb }
     }
 
     /// Returns where the entry of a threshold comes from.

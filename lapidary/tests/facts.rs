@@ -1,4 +1,4 @@
-//! Tests that each device of this computer fills in all its facts.
+//! Tests that each device of this computer fills in all its facts, and that the answer to a wrong name lists the devices.
 
 use lapidary::{Backend, DType, ErrorKind, Machine, Select};
 
@@ -35,4 +35,13 @@ fn the_facts_of_every_device_are_filled_in() {
             assert!(facts.rates.flops > 0.0 && facts.rates.bandwidth > 0.0, "{facts:?}");
         }
     }
+}
+
+#[cfg(feature = "opencl")]
+#[test]
+fn a_device_that_is_not_there_is_answered_by_those_that_are() {
+    let error = Machine::open(&"opencl:77".parse().unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSuchDevice);
+    let there = lapidary::opencl::list().devices.first().map(|found| found.facts.identity.model.clone()).unwrap_or_default();
+    assert!(error.to_string().contains("there is no opencl:77") && error.to_string().contains(&there), "{error}");
 }

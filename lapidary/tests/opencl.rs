@@ -485,14 +485,6 @@ fn a_queue_that_changes_the_order_is_refused() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_answered_by_those_that_are() {
-    let error = Machine::open(&"opencl:77".parse().unwrap()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoSuchDevice);
-    let there = list().devices.first().map(|found| found.facts.identity.model.clone()).unwrap_or_default();
-    assert!(error.to_string().contains("there is no opencl:77") && error.to_string().contains(&there), "{error}");
-}
-
-#[test]
 fn a_matrix_of_another_machine_is_refused_before_anything_runs() {
     let Some([first]) = with_f64() else { return };
     let (one, other) = (open(&[first], &settings()).1, open(&[first], &settings()).1);

@@ -168,7 +168,7 @@ impl Problem {
         match self {
             Problem::Getrf { nb: Some(_), .. } => Some(self),
             Problem::Getrf { problem, nb: None } => {
-                let Lookahead { nb, .. } = lookahead.filter(|lookahead| problem.order() >= lookahead.min_order)?;
+                let nb = lookahead?.width(problem.order())?;
                 Some(Problem::Getrf { problem, nb: Some(nb) })
             }
             Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) | Problem::Laswp(_) | Problem::Batched(_) => None,

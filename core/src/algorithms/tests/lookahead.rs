@@ -9,15 +9,17 @@ use crate::simulate::Timeline;
 fn in_panels(m: usize, n: usize, nb: usize) -> Plan {
     let resident = Resources { devices: 1, copy_limit: None, memory: None, element: 8, resident: true };
     let problem = Problem::Getrf { problem: factorisation(m, n, Layout::ColMajor), nb: None };
-    problem.by_panels(Some(Lookahead { min_order: m.min(n), nb })).unwrap().plan(&resident).unwrap()
+    problem.by_panels(Some(Lookahead { min_order: m.min(n), min_nb: nb })).unwrap().plan(&resident).unwrap()
 }
 
 #[test]
 fn lu_works_in_panels_from_the_order_on_that_a_device_states() {
     let problem = |m, n, nb| Problem::Getrf { problem: factorisation(m, n, Layout::ColMajor), nb };
-    let lookahead = Some(Lookahead { min_order: 100, nb: 30 });
+    let lookahead = Some(Lookahead { min_order: 100, min_nb: 30 });
     assert_eq!(problem(100, 150, None).by_panels(lookahead), Some(problem(100, 150, Some(30))));
     assert_eq!(problem(99, 150, None).by_panels(lookahead), None);
+    // at most eight panels
+    assert_eq!(problem(801, 900, None).by_panels(lookahead), Some(problem(801, 900, Some(101))));
     assert_eq!(problem(100, 150, None).by_panels(None), None);
     // a caller's width precedes
     assert_eq!([lookahead, None].map(|lookahead| problem(9, 9, Some(4)).by_panels(lookahead)), [Some(problem(9, 9, Some(4))); 2]);

@@ -71,7 +71,7 @@ impl Kernels {
 
     /// Waits for all kernels, and removes and returns their times. `None` if the device records no times.
     pub fn take_times(&mut self) -> Option<Result<Vec<KernelTime>>> {
-        let finished = self.finish();
+        let finished = self.times.is_some().then(|| self.finish())?;
         let taken = self.times.as_mut()?.take();
         Some(finished.and(taken))
     }

@@ -14,7 +14,7 @@ use crate::queue::wait;
 /// The queues then still hold more kernels than the device runs during the wait.
 const MAX_EVENTS: usize = 1024;
 
-/// Maximum number of kernels whose times are kept, which take 48 MiB.
+/// Maximum number of kernels whose times are kept, which take 56 MiB.
 const MAX_TIMES: usize = 1 << 20;
 
 /// A launch of a kernel. `span` is the event of the launch, or the start and the end of the kernel in nanoseconds of the device's clock.

@@ -34,12 +34,12 @@ pub struct Lookahead {
 
 impl Lookahead {
     /// Maximum number of panels. With more panels, the updates of a large matrix are products with few terms.
-    const PANELS: usize = 8;
+    const MAX_PANELS: usize = 8;
 
     /// Returns the number of columns of a panel of a matrix of this order; `None` if LU does not work in panels.
     #[must_use]
     pub fn width(&self, order: usize) -> Option<usize> {
-        (order >= self.min_order).then(|| self.min_nb.max(order.div_ceil(Self::PANELS)))
+        (order >= self.min_order).then(|| self.min_nb.max(order.div_ceil(Self::MAX_PANELS)))
     }
 }
 

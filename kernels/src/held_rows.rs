@@ -10,8 +10,6 @@ use crate::tuning::takes_ptx;
 pub(crate) const WIDTH: usize = 32;
 /// Maximum number of work-groups that wait for one another. Each receives a record of all others in each step.
 const MAX_GROUPS: usize = 64;
-/// Maximum number of rows of a panel. A word of 32 bits holds the number of a work-group and that of a row.
-const MAX_ROWS: usize = (1 << 24) - 1;
 /// Number of elements of other columns that a work-item moves at once.
 const MOVES: usize = 16;
 /// Number of bytes of a piece of a message.
@@ -58,18 +56,18 @@ impl HeldRows {
     /// Returns whether work-groups of `items` work-items hold a panel of `rows` rows.
     #[must_use]
     pub fn hold(&self, rows: usize, items: usize) -> bool {
-        rows.div_ceil(items.max(1)) <= self.most(items) && rows <= MAX_ROWS
+        rows.div_ceil(items.max(1)) <= self.max_groups(items)
     }
 
     /// Returns the maximum number of work-groups of `items` work-items, each of which receives the records of all work-groups.
-    fn most(&self, items: usize) -> usize {
+    fn max_groups(&self, items: usize) -> usize {
         self.groups.min(AT_ONCE * items / RECORD_PIECES)
     }
 
-    /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows, which [`hold`](Self::hold), and exchange
+    /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows, if [`hold`](Self::hold) is true, and exchange
     /// the rows of `others` other columns.
     pub(crate) fn groups(&self, rows: usize, items: usize, others: usize) -> usize {
-        rows.div_ceil(items).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.most(items)))
+        rows.div_ceil(items).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.max_groups(items)))
     }
 }
 
@@ -81,13 +79,14 @@ pub(crate) fn local_bytes(dtype: DType, items: usize, uses_ptx: bool) -> Result<
     if !items.is_power_of_two() || items < WIDTH {
         return Err(format!("{items} work-items are no power of two from {WIDTH} on"));
     }
-    let candidate = dtype.size() + size_of::<u64>();
-    let (sub_groups, groups, candidates) = if uses_ptx { (items / SUB_GROUP, MAX_GROUPS, 0) } else { (1, 1, items) };
+    // a text without PTX holds a candidate and a value for each work-item, by which work-items exchange data
+    let (sub_groups, groups, exchanged) =
+        if uses_ptx { (items / SUB_GROUP, MAX_GROUPS, 0) } else { (1, 1, items * (2 * dtype.size() + size_of::<u64>())) };
     let records = (sub_groups + groups) * (2 * PIECE + WIDTH * dtype.size());
-    let elements = WIDTH * items + WIDTH * (WIDTH + 1) + items;
+    let elements = WIDTH * items + WIDTH * (WIDTH + 1);
     // the places of the pivots, and two lists of twice as many places
     let places = 5 * WIDTH * size_of::<u32>();
-    let bytes = records + elements * dtype.size() + places + candidates * candidate;
+    let bytes = records + elements * dtype.size() + places + exchanged;
     if uses_ptx && bytes > MAX_LOCAL_BYTES {
         return Err(format!("{bytes} bytes exceed the local memory of a multiprocessor"));
     }

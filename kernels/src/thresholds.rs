@@ -58,7 +58,7 @@ pub enum Threshold {
     /// Minimum number of columns of the panels of [`Threshold::Lookahead`].
     LookaheadPanel,
     /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time. A
-    /// panel gets at least an eighth and at most half of the multiprocessors. If the number is 0, the product leaves no multiprocessor free.
+    /// panel gets at least an eighth and at most a quarter of the multiprocessors. If the number is 0, the product leaves no multiprocessor free.
     BesidePanel,
 }
 

@@ -6,10 +6,10 @@
 //!   A21 | A22      A12 ← L11⁻¹·P⁻¹·A12,  A22 ← A22 − L21·U12
 //! ```
 //! The task that updates the columns of the next panel also factors the next panel. In the plan, the task of panel k+1 precedes
-//! the other update tasks of step k, so that the factorisation of panel k+1 overlaps the updates of step k. The rows to the left
-//! of the panels are exchanged at the end of the plan: for each panel, one task applies the pivots of all panels to its right. If one
-//! task updates all columns as one strip, as on a device that holds the matrix, this task also applies the pivots of its panel to the
-//! columns on the left. The exchanges then overlap the factorisation of the next panel, too.
+//! the other update tasks of step k, so that the factorisation of panel k+1 overlaps the updates of step k. The rows on the
+//! left of the panels are exchanged in one of two ways. If one task updates all columns as one strip, as on a device that holds the matrix,
+//! this task also applies the pivots of its panel to the columns on the left, so that the exchanges overlap the factorisation of the next
+//! panel. Otherwise the rows are exchanged at the end of the plan: for each panel, one task applies the pivots of all panels on its right.
 
 use std::ops::Range;
 
@@ -90,12 +90,12 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
             lookahead(&mut plan, p, matrices, panel, &next);
         }
         update(&mut plan, p, matrices, panel, &next, blocking);
-        if exchanges_before(p, panel, blocking) {
-            exchange_before(&mut plan, p, matrices, panel, &next);
+        if exchanges_left_of(p, panel, blocking) {
+            exchange_left_of(&mut plan, p, matrices, panel, &next);
         }
     }
     if p.pivoting && !is_one_strip(p, blocking) {
-        exchange_left(&mut plan, p, matrices, &panels);
+        exchange_left_at_end(&mut plan, p, matrices, &panels);
     }
     plan
 }
@@ -111,12 +111,12 @@ fn is_one_strip(p: &Problem, blocking: &Blocking) -> bool {
 }
 
 /// Whether the rows on the left of a panel are exchanged when the columns on its right are updated.
-fn exchanges_before(p: &Problem, panel: &Range<usize>, blocking: &Blocking) -> bool {
+fn exchanges_left_of(p: &Problem, panel: &Range<usize>, blocking: &Blocking) -> bool {
     p.pivoting && is_one_strip(p, blocking) && panel.start > 0
 }
 
 /// Number of rows of the panel `next`, which another kernel queue may factor during the update of the other columns.
-fn beside(p: &Problem, next: &Range<usize>) -> Option<usize> {
+fn rows_of_next_panel(p: &Problem, next: &Range<usize>) -> Option<usize> {
     (!next.is_empty()).then_some(p.m - next.start)
 }
 
@@ -194,12 +194,12 @@ fn lookahead(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, ne
 /// may factor the next panel at the same time.
 fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>, blocking: &Blocking) {
     let cols = next.end..p.n;
-    let beside_panel = beside(p, next);
+    let beside_panel = rows_of_next_panel(p, next);
     let strips = partition(cols.len(), blocking.nc);
     let group = strips_of_task(strips.len(), blocking);
     for strips in strips.chunks(group) {
         // the task may also exchange the rows of all columns on the left
-        let first = if exchanges_before(p, panel, blocking) { 0 } else { cols.start + strips[0].start };
+        let first = if exchanges_left_of(p, panel, blocking) { 0 } else { cols.start + strips[0].start };
         let whole = first..cols.start + strips[strips.len() - 1].end;
         plan.task("update", region(&(panel.start..p.m), &whole));
         let done = load_panel(plan, p, m, panel);
@@ -234,7 +234,7 @@ fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile, beside
 
 /// Adds the commands that compute `L ← P⁻¹·L` for all columns L on the left of a panel, with the pivots of this panel. The commands
 /// belong to the task that updates the columns on the right of the panel `next`, or to a task of their own if there are no such columns.
-fn exchange_before(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>) {
+fn exchange_left_of(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>) {
     let (rows, cols) = (panel.start..p.m, 0..panel.start);
     if next.end == p.n {
         plan.task("exchange", region(&rows, &cols));
@@ -242,13 +242,13 @@ fn exchange_before(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usiz
     let ipiv = plan.ld(m.ipiv, panel, &(0..1));
     let l = plan.ld(m.a, &rows, &cols);
     let swaps = Swaps { side: Side::Left, forward: true, first_row: panel.start };
-    plan.exec_beside_panel(Instruction::Laswp { swaps, a: l, ipiv }, beside(p, next));
+    plan.exec_beside_panel(Instruction::Laswp { swaps, a: l, ipiv }, rows_of_next_panel(p, next));
     plan.st(l);
 }
 
 /// Adds the tasks that exchange rows to the left of the panels. The task of panel j computes `L ← P⁻¹·L` for the part L of panel
 /// j below its triangle, with the pivots of all panels after panel j.
-fn exchange_left(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>]) {
+fn exchange_left_at_end(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>]) {
     for panel in panels.iter().filter(|panel| panel.end < p.order()) {
         let rows = panel.end..p.m;
         plan.task("exchange", region(&rows, panel));

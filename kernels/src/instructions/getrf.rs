@@ -277,6 +277,7 @@ impl<D: Target> Sequence<'_, D> {
     /// on the right, computes A12 ← L11⁻¹·A12 too.
     unsafe fn getrf_held_rows(&mut self, items: usize, panel: Panel<'_, D::Buffer>, solved: usize) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
+        debug_assert!(solved == 0 || a.cols == WIDTH);
         let [left, right] = if pivoting { [panel.left, panel.right - solved] } else { [0; 2] };
         let held = self.device.tuning().held_rows;
         let (groups, uses_ptx) = (held.groups(a.rows, items, left + solved + right), held.uses_ptx);

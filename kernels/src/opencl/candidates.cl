@@ -92,8 +92,8 @@ static real real_of_lane(real x, uint lane, __local real *values) {
 #endif
 }
 
-// Returns 1/x with an error of a few roundings. Returns zero if the reciprocal is subnormal, and an infinity if x is. A division in
-// double precision takes 200 cycles here, and this function takes about 70. (PTX ISA, section rcp; Newton's method)
+// Returns 1/x with an error of a few roundings. In double precision, returns zero or NaN if x or 1/x is zero, subnormal or not finite; the
+// caller divides in these cases. A division in double precision takes about 200 cycles on an H100 (PTX ISA, section rcp; Newton's method).
 static real reciprocal_of(real x) {
 #if REAL_BYTES == 8
     double r;

@@ -61,24 +61,24 @@ static void exchange_rows(ulong left, ulong right, ulong between, __global real 
     }
 }
 
-// Exchanges the rows of `columns` columns, and computes the first n rows of U there: U12 ← L11⁻¹·A12. L11 lies in `top`. WIDTH work-items
-// have a column.
-static void solve_rows(uint n, ulong columns, __global real *a, ulong a_at, ulong a_ld, __local const real *top, __local const uint *to,
+// Exchanges the rows of `columns` columns, and computes their first WIDTH rows of U: U12 ← L11⁻¹·A12. L11 lies in `top`. WIDTH work-items have
+// a column.
+static void solve_rows(ulong columns, __global real *a, ulong a_at, ulong a_ld, __local const real *top, __local const uint *to,
                        __local const uint *from, __local real *values) {
     const uint t = get_local_id(0), i = t % WIDTH, together = ITEMS / WIDTH;
     for (ulong begin = get_group_id(0) * together; begin < columns; begin += get_num_groups(0) * together) {
         const ulong column = begin + t / WIDTH;
         const int is_column = column < columns, is_move = is_column && from[WIDTH + i] != to[WIDTH + i];
-        real x = is_column && i < n ? AT(a, from[i], column) : 0;
+        real x = is_column ? AT(a, from[i], column) : 0;
         const real moved = is_move ? AT(a, from[WIDTH + i], column) : 0;
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         if (is_move) AT(a, to[WIDTH + i], column) = moved;
         #pragma unroll 4
-        for (uint k = 0; k < n; ++k) {
+        for (uint k = 0; k < WIDTH; ++k) {
             const real solved = real_of_lane(x, k, values);
             if (i > k) x -= top[i * STRIDE + k] * solved;
         }
-        if (is_column && i < n) AT(a, i, column) = x;
+        if (is_column) AT(a, i, column) = x;
     }
 }
 
@@ -133,7 +133,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
                     if (e > 1) x[e - 1] = x[e] - l * u[e];
         x[0] = first_x;
         if (lane == best_lane) {
-            // the head has the number of the work-item, which a receiver does not need
+            // by the number of the work-item in the head, its work-group finds the elements of L of the row
 #if REAL_BYTES == 8
             own[0] = (Piece)(mine.bits, (ulong)t << 32 | mine.origin);
             own[1] = (Piece)(AS_BITS(reciprocal_of(first_x)), 0);
@@ -185,7 +185,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         if (fabs(pivot) >= MIN_POSITIVE && fabs(reciprocal) >= MIN_POSITIVE) l *= reciprocal;
         else if (pivot != 0) l /= pivot;
         if (place > s) factors[s * ITEMS + t] = l;
-        // the last work-items store row s of U, and send row s of L if it belongs to the work-group
+        // the last WIDTH work-items store row s of U; in the work-group that holds this row, they also send its elements of L
         const uint q = t - (ITEMS - WIDTH);
         if (q < live) top[s * STRIDE + s + q] = u[q];
         if (q * V < s && GROUP(origin) == group && solved > 0) {
@@ -198,20 +198,18 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         if (pivot == 0 && singular == 0) singular = s + 1;
         set += count;
     }
-    if (solved > 0) {
-        BARRIER_AFTER_SENDING;
-        for (uint e = t; e < n * (WIDTH / V); e += ITEMS) {
-            const uint s = e / (WIDTH / V), j = e % (WIDTH / V) * V;
-            if (j < s) {
-                Piece p;
-                do p = get_piece(lower + e);
-                while (ANY_IS_ZERO(p));
-                p = ~p;
-                const real of_piece[V] = REALS_IN(p);
-                #pragma unroll
-                for (uint k = 0; k < V; ++k)
-                    if (j + k < s) top[s * STRIDE + j + k] = of_piece[k];
-            }
+    BARRIER_AFTER_SENDING;
+    for (uint e = t; e < (solved > 0 ? WIDTH * (WIDTH / V) : 0); e += ITEMS) {
+        const uint s = e / (WIDTH / V), j = e % (WIDTH / V) * V;
+        if (j < s) {
+            Piece p;
+            do p = get_piece(lower + e);
+            while (ANY_IS_ZERO(p));
+            p = ~p;
+            const real of_piece[V] = REALS_IN(p);
+            #pragma unroll
+            for (uint k = 0; k < V; ++k)
+                if (j + k < s) top[s * STRIDE + j + k] = of_piece[k];
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -228,7 +226,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         if (i < m && j < place) AT(a, place, j) = factors[j * ITEMS + t];
     if (left + solved + right > 0) {
         list_moves(pivots, to, from);
-        solve_rows(n, solved, a, a_at + n * a_ld, a_ld, top, to, from, values);
+        solve_rows(solved, a, a_at + n * a_ld, a_ld, top, to, from, values);
         exchange_rows(left, right, n + solved, a, a_at - left * a_ld, a_ld, to, from);
     }
 }

@@ -21,8 +21,8 @@
 // messages from all work-groups.
 //
 // At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
-// columns on its right. In the first `solved` columns on the right, they also compute the rows of U. Each work-group has a share of the
-// columns. Work-groups without rows of the panel may take part.
+// columns on its right. In `solved` columns directly on the right, they also compute the rows of U; the panel then has WIDTH columns. Each
+// work-group has a share of the columns. Work-groups without rows of the panel may take part.
 
 // A message is read and written in pieces of 16 bytes with V words each. A record has HEAD pieces with the magnitude, the place, the
 // work-group and the work-item of the candidate, and the reciprocal of the candidate. Pieces with its row follow.
@@ -57,7 +57,7 @@ typedef float4 Reals;
 #define OWNER_IN(record) ((record)[0].w)
 #endif
 #define PIECES (HEAD + WIDTH / V)
-// number of columns that a step updates if any of them is not complete
+// A step updates and sends the columns in chunks of this number. It skips a chunk whose columns are all complete.
 #define CHUNK 8
 
 // A candidate for the pivot. `bits` are the bits of its magnitude: a larger magnitude has larger bits. `origin` holds the place of the row and

@@ -26,36 +26,36 @@ fn solve_copy(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         {%- endfor %}
     }
     {%- endfor %}
-    if ({{ flags }}[args.flag_at] != real(0)) {
-        {%- for q in range(EACH) %}
-        for (var k: u32 = {{ q }}u * ITEMS; k < min({{ q + 1 }}u * ITEMS, args.n); k++) {
-            let at: u32 = k % 2u * NR;
-            {%- for p in range(q, EACH) %}
-            var l_{{ p }}: real;
-            if (i_{{ p }} > k && i_{{ p }} < args.n) { l_{{ p }} = {{ a }}[origin + stride(i_{{ p }}) * args.a_i + stride(k) * args.a_k]; }
+    // a loop without steps takes the place of an `if`, because some compilers refuse a barrier in a branch
+    let steps: u32 = select(0u, args.n, {{ flags }}[args.flag_at] != real(0));
+    {%- for q in range(EACH) %}
+    for (var k: u32 = {{ q }}u * ITEMS; k < min({{ q + 1 }}u * ITEMS, steps); k++) {
+        let at: u32 = k % 2u * NR;
+        {%- for p in range(q, EACH) %}
+        var l_{{ p }}: real;
+        if (i_{{ p }} > k && i_{{ p }} < args.n) { l_{{ p }} = {{ a }}[origin + stride(i_{{ p }}) * args.a_i + stride(k) * args.a_k]; }
+        {%- endfor %}
+        if (i_{{ q }} == k) {
+            if (args.unit == 0u) {
+                let pivot: real = {{ a }}[origin + stride(k) * (args.a_i + args.a_k)];
+                {%- for s in range(NR) %}
+                x_{{ q }}_{{ s }} /= pivot;
+                {%- endfor %}
+            }
+            {%- for s in range(NR) %}
+            solved[at + {{ s }}u] = x_{{ q }}_{{ s }};
             {%- endfor %}
-            if (i_{{ q }} == k) {
-                if (args.unit == 0u) {
-                    let pivot: real = {{ a }}[origin + stride(k) * (args.a_i + args.a_k)];
-                    {%- for s in range(NR) %}
-                    x_{{ q }}_{{ s }} /= pivot;
-                    {%- endfor %}
-                }
-                {%- for s in range(NR) %}
-                solved[at + {{ s }}u] = x_{{ q }}_{{ s }};
-                {%- endfor %}
-            }
-            workgroupBarrier();
-            {%- for p in range(q, EACH) %}
-            if (i_{{ p }} > k) {
-                {%- for s in range(NR) %}
-                x_{{ p }}_{{ s }} = fma(-l_{{ p }}, solved[at + {{ s }}u], x_{{ p }}_{{ s }});
-                {%- endfor %}
-            }
+        }
+        workgroupBarrier();
+        {%- for p in range(q, EACH) %}
+        if (i_{{ p }} > k) {
+            {%- for s in range(NR) %}
+            x_{{ p }}_{{ s }} = fma(-l_{{ p }}, solved[at + {{ s }}u], x_{{ p }}_{{ s }});
             {%- endfor %}
         }
         {%- endfor %}
     }
+    {%- endfor %}
     {%- for p in range(EACH) %}
     if (i_{{ p }} < args.n) {
         {%- for s in range(NR) %}

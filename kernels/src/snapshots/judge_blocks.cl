@@ -19,13 +19,13 @@ typedef long stride;
 #define storageBarrier() barrier(CLK_GLOBAL_MEM_FENCE)
 struct Args { size n; size order; size unit; real limit; size a_at; size a_step; size v_at; size v_ld; size z_at; size y_at; size flags_at; };
 
-// Judges the inverses of the blocks on the diagonal of a triangle. Block (i, k) of V with order rows begins at the same row and column as
-// the block of the triangle. A workgroup judges one block. sums[z_at + k] is the sum of the magnitudes of column k of the block, and
+// Judges the inverses of the blocks on the diagonal of a triangle. A block of V has `order` rows (the last one may have fewer), and begins at
+// the same row and column as its block of the triangle. A workgroup judges one block. sums[z_at + k] is the sum of the magnitudes of column k of the block, and
 // sums[y_at + k] the sum of column k of the product of the magnitudes of the block and of its inverse.
 //
 // An inverse is kept if in each of its columns sums[y_at + k] <= limit, the pivot a[a_at + k·a_step] is neither zero nor subnormal, and the
-// square of sums[z_at + k] is at most the reciprocal of the smallest normal number. The last condition holds for triangles of a common
-// scale; beside larger elements, elements of the inverse that underflow would matter. An inverse that is not kept becomes the identity.
+// square of sums[z_at + k] is at most the reciprocal of the smallest normal number. The last condition rejects blocks with very
+// large elements, because elements of their inverses may underflow. An inverse that is not kept becomes the identity.
 // sums[flags_at + first row of the block] becomes zero if the inverse is kept, and else one. The kernel does not read a unit diagonal.
 
 __kernel __attribute__((reqd_work_group_size(32, 1, 1)))

@@ -67,64 +67,64 @@ void solve_copy(const size n, const size nrhs, const size unit, __global const r
         x_1_2 = b[from_2 + stride(i_1) * args.b_i];
         x_1_3 = b[from_3 + stride(i_1) * args.b_i];
     }
-    if (flags[args.flag_at] != real(0)) {
-        for (u32 k = 0u * ITEMS; k < min(1u * ITEMS, args.n); k++) {
-            const u32 at = k % 2u * NR;
-            real l_0 = (real)(0);
-            if (i_0 > k && i_0 < args.n) { l_0 = a[origin + stride(i_0) * args.a_i + stride(k) * args.a_k]; }
-            real l_1 = (real)(0);
-            if (i_1 > k && i_1 < args.n) { l_1 = a[origin + stride(i_1) * args.a_i + stride(k) * args.a_k]; }
-            if (i_0 == k) {
-                if (args.unit == 0u) {
-                    const real pivot = a[origin + stride(k) * (args.a_i + args.a_k)];
-                    x_0_0 /= pivot;
-                    x_0_1 /= pivot;
-                    x_0_2 /= pivot;
-                    x_0_3 /= pivot;
-                }
-                solved[at + 0u] = x_0_0;
-                solved[at + 1u] = x_0_1;
-                solved[at + 2u] = x_0_2;
-                solved[at + 3u] = x_0_3;
+    // a loop without steps takes the place of an `if`, because some compilers refuse a barrier in a branch
+    const u32 steps = select(0u, args.n, flags[args.flag_at] != real(0));
+    for (u32 k = 0u * ITEMS; k < min(1u * ITEMS, steps); k++) {
+        const u32 at = k % 2u * NR;
+        real l_0 = (real)(0);
+        if (i_0 > k && i_0 < args.n) { l_0 = a[origin + stride(i_0) * args.a_i + stride(k) * args.a_k]; }
+        real l_1 = (real)(0);
+        if (i_1 > k && i_1 < args.n) { l_1 = a[origin + stride(i_1) * args.a_i + stride(k) * args.a_k]; }
+        if (i_0 == k) {
+            if (args.unit == 0u) {
+                const real pivot = a[origin + stride(k) * (args.a_i + args.a_k)];
+                x_0_0 /= pivot;
+                x_0_1 /= pivot;
+                x_0_2 /= pivot;
+                x_0_3 /= pivot;
             }
-            workgroupBarrier();
-            if (i_0 > k) {
-                x_0_0 = fma(-l_0, solved[at + 0u], x_0_0);
-                x_0_1 = fma(-l_0, solved[at + 1u], x_0_1);
-                x_0_2 = fma(-l_0, solved[at + 2u], x_0_2);
-                x_0_3 = fma(-l_0, solved[at + 3u], x_0_3);
-            }
-            if (i_1 > k) {
-                x_1_0 = fma(-l_1, solved[at + 0u], x_1_0);
-                x_1_1 = fma(-l_1, solved[at + 1u], x_1_1);
-                x_1_2 = fma(-l_1, solved[at + 2u], x_1_2);
-                x_1_3 = fma(-l_1, solved[at + 3u], x_1_3);
-            }
+            solved[at + 0u] = x_0_0;
+            solved[at + 1u] = x_0_1;
+            solved[at + 2u] = x_0_2;
+            solved[at + 3u] = x_0_3;
         }
-        for (u32 k = 1u * ITEMS; k < min(2u * ITEMS, args.n); k++) {
-            const u32 at = k % 2u * NR;
-            real l_1 = (real)(0);
-            if (i_1 > k && i_1 < args.n) { l_1 = a[origin + stride(i_1) * args.a_i + stride(k) * args.a_k]; }
-            if (i_1 == k) {
-                if (args.unit == 0u) {
-                    const real pivot = a[origin + stride(k) * (args.a_i + args.a_k)];
-                    x_1_0 /= pivot;
-                    x_1_1 /= pivot;
-                    x_1_2 /= pivot;
-                    x_1_3 /= pivot;
-                }
-                solved[at + 0u] = x_1_0;
-                solved[at + 1u] = x_1_1;
-                solved[at + 2u] = x_1_2;
-                solved[at + 3u] = x_1_3;
+        workgroupBarrier();
+        if (i_0 > k) {
+            x_0_0 = fma(-l_0, solved[at + 0u], x_0_0);
+            x_0_1 = fma(-l_0, solved[at + 1u], x_0_1);
+            x_0_2 = fma(-l_0, solved[at + 2u], x_0_2);
+            x_0_3 = fma(-l_0, solved[at + 3u], x_0_3);
+        }
+        if (i_1 > k) {
+            x_1_0 = fma(-l_1, solved[at + 0u], x_1_0);
+            x_1_1 = fma(-l_1, solved[at + 1u], x_1_1);
+            x_1_2 = fma(-l_1, solved[at + 2u], x_1_2);
+            x_1_3 = fma(-l_1, solved[at + 3u], x_1_3);
+        }
+    }
+    for (u32 k = 1u * ITEMS; k < min(2u * ITEMS, steps); k++) {
+        const u32 at = k % 2u * NR;
+        real l_1 = (real)(0);
+        if (i_1 > k && i_1 < args.n) { l_1 = a[origin + stride(i_1) * args.a_i + stride(k) * args.a_k]; }
+        if (i_1 == k) {
+            if (args.unit == 0u) {
+                const real pivot = a[origin + stride(k) * (args.a_i + args.a_k)];
+                x_1_0 /= pivot;
+                x_1_1 /= pivot;
+                x_1_2 /= pivot;
+                x_1_3 /= pivot;
             }
-            workgroupBarrier();
-            if (i_1 > k) {
-                x_1_0 = fma(-l_1, solved[at + 0u], x_1_0);
-                x_1_1 = fma(-l_1, solved[at + 1u], x_1_1);
-                x_1_2 = fma(-l_1, solved[at + 2u], x_1_2);
-                x_1_3 = fma(-l_1, solved[at + 3u], x_1_3);
-            }
+            solved[at + 0u] = x_1_0;
+            solved[at + 1u] = x_1_1;
+            solved[at + 2u] = x_1_2;
+            solved[at + 3u] = x_1_3;
+        }
+        workgroupBarrier();
+        if (i_1 > k) {
+            x_1_0 = fma(-l_1, solved[at + 0u], x_1_0);
+            x_1_1 = fma(-l_1, solved[at + 1u], x_1_1);
+            x_1_2 = fma(-l_1, solved[at + 2u], x_1_2);
+            x_1_3 = fma(-l_1, solved[at + 3u], x_1_3);
         }
     }
     if (i_0 < args.n) {

@@ -72,64 +72,64 @@ fn solve_copy(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         x_1_2 = b[from_2 + stride(i_1) * args.b_i];
         x_1_3 = b[from_3 + stride(i_1) * args.b_i];
     }
-    if (flags[args.flag_at] != real(0)) {
-        for (var k: u32 = 0u * ITEMS; k < min(1u * ITEMS, args.n); k++) {
-            let at: u32 = k % 2u * NR;
-            var l_0: real;
-            if (i_0 > k && i_0 < args.n) { l_0 = a[origin + stride(i_0) * args.a_i + stride(k) * args.a_k]; }
-            var l_1: real;
-            if (i_1 > k && i_1 < args.n) { l_1 = a[origin + stride(i_1) * args.a_i + stride(k) * args.a_k]; }
-            if (i_0 == k) {
-                if (args.unit == 0u) {
-                    let pivot: real = a[origin + stride(k) * (args.a_i + args.a_k)];
-                    x_0_0 /= pivot;
-                    x_0_1 /= pivot;
-                    x_0_2 /= pivot;
-                    x_0_3 /= pivot;
-                }
-                solved[at + 0u] = x_0_0;
-                solved[at + 1u] = x_0_1;
-                solved[at + 2u] = x_0_2;
-                solved[at + 3u] = x_0_3;
+    // a loop without steps takes the place of an `if`, because some compilers refuse a barrier in a branch
+    let steps: u32 = select(0u, args.n, flags[args.flag_at] != real(0));
+    for (var k: u32 = 0u * ITEMS; k < min(1u * ITEMS, steps); k++) {
+        let at: u32 = k % 2u * NR;
+        var l_0: real;
+        if (i_0 > k && i_0 < args.n) { l_0 = a[origin + stride(i_0) * args.a_i + stride(k) * args.a_k]; }
+        var l_1: real;
+        if (i_1 > k && i_1 < args.n) { l_1 = a[origin + stride(i_1) * args.a_i + stride(k) * args.a_k]; }
+        if (i_0 == k) {
+            if (args.unit == 0u) {
+                let pivot: real = a[origin + stride(k) * (args.a_i + args.a_k)];
+                x_0_0 /= pivot;
+                x_0_1 /= pivot;
+                x_0_2 /= pivot;
+                x_0_3 /= pivot;
             }
-            workgroupBarrier();
-            if (i_0 > k) {
-                x_0_0 = fma(-l_0, solved[at + 0u], x_0_0);
-                x_0_1 = fma(-l_0, solved[at + 1u], x_0_1);
-                x_0_2 = fma(-l_0, solved[at + 2u], x_0_2);
-                x_0_3 = fma(-l_0, solved[at + 3u], x_0_3);
-            }
-            if (i_1 > k) {
-                x_1_0 = fma(-l_1, solved[at + 0u], x_1_0);
-                x_1_1 = fma(-l_1, solved[at + 1u], x_1_1);
-                x_1_2 = fma(-l_1, solved[at + 2u], x_1_2);
-                x_1_3 = fma(-l_1, solved[at + 3u], x_1_3);
-            }
+            solved[at + 0u] = x_0_0;
+            solved[at + 1u] = x_0_1;
+            solved[at + 2u] = x_0_2;
+            solved[at + 3u] = x_0_3;
         }
-        for (var k: u32 = 1u * ITEMS; k < min(2u * ITEMS, args.n); k++) {
-            let at: u32 = k % 2u * NR;
-            var l_1: real;
-            if (i_1 > k && i_1 < args.n) { l_1 = a[origin + stride(i_1) * args.a_i + stride(k) * args.a_k]; }
-            if (i_1 == k) {
-                if (args.unit == 0u) {
-                    let pivot: real = a[origin + stride(k) * (args.a_i + args.a_k)];
-                    x_1_0 /= pivot;
-                    x_1_1 /= pivot;
-                    x_1_2 /= pivot;
-                    x_1_3 /= pivot;
-                }
-                solved[at + 0u] = x_1_0;
-                solved[at + 1u] = x_1_1;
-                solved[at + 2u] = x_1_2;
-                solved[at + 3u] = x_1_3;
+        workgroupBarrier();
+        if (i_0 > k) {
+            x_0_0 = fma(-l_0, solved[at + 0u], x_0_0);
+            x_0_1 = fma(-l_0, solved[at + 1u], x_0_1);
+            x_0_2 = fma(-l_0, solved[at + 2u], x_0_2);
+            x_0_3 = fma(-l_0, solved[at + 3u], x_0_3);
+        }
+        if (i_1 > k) {
+            x_1_0 = fma(-l_1, solved[at + 0u], x_1_0);
+            x_1_1 = fma(-l_1, solved[at + 1u], x_1_1);
+            x_1_2 = fma(-l_1, solved[at + 2u], x_1_2);
+            x_1_3 = fma(-l_1, solved[at + 3u], x_1_3);
+        }
+    }
+    for (var k: u32 = 1u * ITEMS; k < min(2u * ITEMS, steps); k++) {
+        let at: u32 = k % 2u * NR;
+        var l_1: real;
+        if (i_1 > k && i_1 < args.n) { l_1 = a[origin + stride(i_1) * args.a_i + stride(k) * args.a_k]; }
+        if (i_1 == k) {
+            if (args.unit == 0u) {
+                let pivot: real = a[origin + stride(k) * (args.a_i + args.a_k)];
+                x_1_0 /= pivot;
+                x_1_1 /= pivot;
+                x_1_2 /= pivot;
+                x_1_3 /= pivot;
             }
-            workgroupBarrier();
-            if (i_1 > k) {
-                x_1_0 = fma(-l_1, solved[at + 0u], x_1_0);
-                x_1_1 = fma(-l_1, solved[at + 1u], x_1_1);
-                x_1_2 = fma(-l_1, solved[at + 2u], x_1_2);
-                x_1_3 = fma(-l_1, solved[at + 3u], x_1_3);
-            }
+            solved[at + 0u] = x_1_0;
+            solved[at + 1u] = x_1_1;
+            solved[at + 2u] = x_1_2;
+            solved[at + 3u] = x_1_3;
+        }
+        workgroupBarrier();
+        if (i_1 > k) {
+            x_1_0 = fma(-l_1, solved[at + 0u], x_1_0);
+            x_1_1 = fma(-l_1, solved[at + 1u], x_1_1);
+            x_1_2 = fma(-l_1, solved[at + 2u], x_1_2);
+            x_1_3 = fma(-l_1, solved[at + 3u], x_1_3);
         }
     }
     if (i_0 < args.n) {

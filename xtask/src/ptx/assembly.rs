@@ -42,21 +42,19 @@ pub fn with_group_size(ptx: &str, architecture: &str, [x, y]: [usize; 2]) -> Str
 /// Maximum number of bytes of static local memory that ptxas accepts.
 const MAX_STATIC_BYTES: usize = 48 << 10;
 
-/// Turns static arrays in local memory into dynamic arrays if ptxas does not accept their size. Returns the text, and the number of bytes
-/// of these arrays.
+/// Turns the static arrays in local memory into dynamic arrays if ptxas does not accept their size. Returns the text, and the number of bytes
+/// of these arrays. (Dynamic arrays overlap, so that the kernel would not run; its registers are the same.)
 pub fn without_static_limit(ptx: &str) -> (String, usize) {
-    let (mut arrays, mut body, mut bytes) = (String::new(), String::new(), 0);
-    for line in ptx.lines() {
-        let declared = line.trim_start().strip_prefix(".shared ").and_then(|rest| rest.split_once('['));
-        let size: usize = declared.and_then(|(_, size)| size.trim_end_matches("];").parse().ok()).unwrap_or(0);
-        match declared {
-            Some((array, _)) if size > MAX_STATIC_BYTES => {
-                arrays += &format!(".extern .shared {array}[];\n");
-                bytes += size;
-            }
-            _ => body += &format!("{line}\n"),
-        }
+    let array = |line: &str| -> Option<(String, usize)> {
+        let (array, size) = line.trim_start().strip_prefix(".shared ")?.split_once('[')?;
+        Some((array.to_owned(), size.trim_end_matches("];").parse().ok()?))
+    };
+    let bytes = ptx.lines().filter_map(array).map(|(_, size)| size).sum();
+    if bytes <= MAX_STATIC_BYTES {
+        return (ptx.to_owned(), 0);
     }
+    let arrays: String = ptx.lines().filter_map(array).map(|(array, _)| format!(".extern .shared {array}[];\n")).collect();
+    let body: String = ptx.lines().filter(|line| array(line).is_none()).map(|line| format!("{line}\n")).collect();
     (body.replacen(".address_size 64\n", &format!(".address_size 64\n{arrays}"), 1), bytes)
 }
 
@@ -123,11 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn large_arrays_are_dynamic() {
+    fn arrays_beyond_the_static_limit_are_dynamic() {
+        let small = PTX.replace("[49153]", "[0]");
+        assert_eq!(without_static_limit(&small), (small.clone(), 0));
         let (text, bytes) = without_static_limit(PTX);
-        assert_eq!(bytes, 49_153);
-        assert!(text.contains(".address_size 64\n.extern .shared .align 128 .b8 k_$_slices[];\n"), "{text}");
-        assert!(text.contains("k_$_small[49152];") && !text.contains("[49153]"), "{text}");
+        assert_eq!(bytes, 49_152 + 49_153);
+        assert!(text.contains("[];\n.extern .shared .align 128 .b8 k_$_slices[];\n"), "{text}");
+        assert!(text.contains("k_$_small[];") && !text.contains("[49153]"), "{text}");
     }
 
     #[test]

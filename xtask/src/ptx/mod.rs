@@ -130,7 +130,7 @@ regs    registers of 32 bits per work-item
 stores  bytes that a work-item writes to spilled registers
 loads   bytes that a work-item reads from spilled registers
 stack   bytes of private arrays and spilled registers of a work-item in global memory
-local   bytes of local memory of a work-group. ptxas takes at most 48 KiB of static memory; a larger array is assembled as dynamic memory
+local   bytes of local memory of a work-group. ptxas takes at most 48 KiB of static memory; larger arrays are assembled as dynamic memory
 items   work-items of a work-group
 groups  work-groups that a multiprocessor has room for
 

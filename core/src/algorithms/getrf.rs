@@ -7,8 +7,8 @@
 //! ```
 //! The task that updates the columns of the next panel also factors the next panel. In the plan, the task of panel k+1 precedes
 //! the other update tasks of step k, so that the factorisation of panel k+1 overlaps the updates of step k. The rows on the
-//! left of the panels are exchanged in one of two ways. If one task updates all columns as one strip, as on a device that holds the matrix,
-//! this task also applies the pivots of its panel to the columns on the left, so that the exchanges overlap the factorisation of the next
+//! left of the panels are exchanged in one of two ways. On a device that works in place, one task updates all columns as one strip, and
+//! also applies the pivots of its panel to the columns on the left, so that the exchanges overlap the factorisation of the next
 //! panel. Otherwise the rows are exchanged at the end of the plan: for each panel, one task applies the pivots of all panels on its right.
 
 use std::ops::Range;
@@ -94,7 +94,7 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
             exchange_left_of(&mut plan, p, matrices, panel, &next);
         }
     }
-    if p.pivoting && !is_one_strip(p, blocking) {
+    if p.pivoting && !blocking.exchanges_left {
         exchange_left_at_end(&mut plan, p, matrices, &panels);
     }
     plan
@@ -105,14 +105,9 @@ fn next_panel(panels: &[Range<usize>], k: usize) -> Range<usize> {
     panels.get(k + 1).cloned().unwrap_or(panels[k].end..panels[k].end)
 }
 
-/// Whether one task updates all columns as one strip.
-fn is_one_strip(p: &Problem, blocking: &Blocking) -> bool {
-    blocking.nc >= p.n
-}
-
 /// Whether the rows on the left of a panel are exchanged when the columns on its right are updated.
 fn exchanges_left_of(p: &Problem, panel: &Range<usize>, blocking: &Blocking) -> bool {
-    p.pivoting && is_one_strip(p, blocking) && panel.start > 0
+    p.pivoting && blocking.exchanges_left && panel.start > 0
 }
 
 /// Number of rows of the panel `next`, which another kernel queue may factor during the update of the other columns.

@@ -30,7 +30,7 @@ fn lu_works_in_panels_from_the_order_on_that_a_device_states() {
 /// waits for the other, so that they run at the same time.
 #[test]
 fn an_update_runs_beside_the_next_panel() {
-    // four panels, and ten columns on their right
+    // LU factors four panels; ten columns of the matrix lie on the right of the last panel
     let (m, n) = (110, 120);
     let plan = in_panels(m, n, 30);
     let tasks: Vec<&str> = plan.tasks().iter().map(|task| task.label.what).collect();
@@ -96,4 +96,17 @@ fn panels_and_the_updates_beside_them_run_in_different_queues() {
     assert_eq!(queues, [vec![0, 1, 1, 1, 1, 1, 1], vec![0; 5]]);
     let one = simulated(in_panels(700, 700, 100), 1).1.seconds();
     assert!(timeline.seconds() < 0.95 * one, "{} s in two queues, {one} s in one", timeline.seconds());
+}
+
+/// A device that copies matrices exchanges the rows on the left of the panels after the last panel, even if its memory holds the whole
+/// matrix. Otherwise it would load these columns in each step.
+#[test]
+fn a_device_that_copies_exchanges_the_rows_on_the_left_at_the_end() {
+    let large = Some(1 << 30);
+    let copying = Resources { devices: 1, copy_limit: large, memory: large, element: 8, resident: false };
+    let labels = |devices: &Resources| {
+        let plan = Problem::Getrf { problem: factorisation(110, 120, Layout::ColMajor), nb: Some(30) }.plan(devices).unwrap();
+        plan.tasks().iter().filter(|task| task.label.what == "exchange").count()
+    };
+    assert_eq!([labels(&copying), labels(&Resources { resident: true, ..copying })], [3, 0]);
 }

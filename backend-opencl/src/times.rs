@@ -30,7 +30,7 @@ struct Launch<S> {
 #[derive(Debug)]
 pub(crate) struct Times {
     operation: &'static str,
-    /// The latest launches, in the order of the launches.
+    /// The launches whose events are kept, the oldest first.
     events: VecDeque<Launch<Event>>,
     /// The launches before `events`. An error if their times are not known or too many; no more times are recorded then.
     known: Result<Vec<Launch<[u64; 2]>>>,
@@ -71,7 +71,7 @@ impl Times {
         }
     }
 
-    /// Waits for all kernels, and removes and returns their times in the order of their starts.
+    /// Waits for all kernels, and removes their times, and returns them in the order in which the kernels started.
     pub fn take(&mut self) -> Result<Vec<KernelTime>> {
         while !self.events.is_empty() {
             self.settle_oldest();

@@ -318,7 +318,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             }
             Family::Columns => Program::Columns { dtype, items },
             // the program of a batch depends on the sizes of its matrices, and is checked for each batch
-            Family::Batched if !items.is_power_of_two() => return Err(format!("{items} work-items do not halve")),
+            Family::Batched if !items.is_power_of_two() => return Err(format!("{items} work-items are no power of two")),
             Family::Batched => Program::Elements { dtype, group: items },
         },
     };

@@ -58,12 +58,12 @@ pub fn profile<T: Scalar>(shape: Shape, seed: u64, timed: &Machine, placement: P
 }
 
 impl Profile {
-    /// The times of the kernels, in the order of their starts.
+    /// Returns the times of the kernels, in the order in which the kernels started.
     pub fn times(&self) -> &[KernelTime] {
         &self.times
     }
 
-    /// The task of a kernel, or its name if the call has no tasks.
+    /// Returns the task of a kernel, or the name of the kernel if the call has no tasks.
     pub fn group(&self, time: &KernelTime) -> &'static str {
         match (time.operation, time.kernel) {
             _ if !self.has_tasks => time.kernel,
@@ -76,7 +76,7 @@ impl Profile {
         }
     }
 
-    /// The names of all groups of kernels, in the order of their colours: tasks, or the names of kernels if the call has no tasks.
+    /// Returns the names of all groups of kernels, in the order of their colours. A group is a task, or a kernel if the call has no tasks.
     pub fn groups(&self) -> Vec<&'static str> {
         let mut groups: Vec<&str> = TASKS.into_iter().filter(|_| self.has_tasks).collect();
         for time in &self.times {
@@ -87,13 +87,13 @@ impl Profile {
         groups
     }
 
-    /// Seconds from the start of the first kernel to the end of the last kernel.
+    /// Returns the seconds from the start of the first kernel to the end of the last kernel.
     pub fn elapsed(&self) -> f64 {
         let first = self.times.iter().map(|time| time.start).fold(f64::INFINITY, f64::min);
         self.times.iter().map(|time| time.end - first).fold(0.0, f64::max)
     }
 
-    /// Seconds of [`elapsed`](Self::elapsed) in which no kernel ran in any queue.
+    /// Returns the seconds of [`elapsed`](Self::elapsed) in which no kernel ran in any queue.
     pub fn idle(&self) -> f64 {
         let mut spans: Vec<(f64, f64)> = self.times.iter().map(|time| (time.start, time.end)).collect();
         spans.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -106,18 +106,18 @@ impl Profile {
         idle
     }
 
-    /// Part of [`elapsed`](Self::elapsed) that `seconds` are. Parts of kernels that run at the same time in two queues add up to more
+    /// Returns `seconds` as a part of [`elapsed`](Self::elapsed). The parts of kernels that run at the same time in two queues add up to more
     /// than 1.
     pub fn share(&self, seconds: f64) -> f64 {
         if self.elapsed() > 0.0 { seconds / self.elapsed() } else { 0.0 }
     }
 
-    /// The seconds that the kernels of a group ran.
+    /// Returns the seconds for which the kernels of a group ran.
     pub fn seconds(&self, group: &str) -> f64 {
         self.times.iter().filter(|time| self.group(time) == group).map(|time| time.end - time.start).sum()
     }
 
-    /// A row for each kernel and task, the longest time first.
+    /// Returns a row for each pair of a kernel and a task, the longest time first.
     fn by_kernel(&self) -> Vec<Row> {
         let task = |time: &KernelTime| if self.has_tasks { self.group(time) } else { "" };
         let mut rows = self.rows(|time| (time.kernel, task(time)));
@@ -125,7 +125,7 @@ impl Profile {
         rows
     }
 
-    /// A row for each task.
+    /// Returns a row for each task.
     fn by_task(&self) -> Vec<Row> {
         let groups = self.groups();
         let mut rows = if self.has_tasks { self.rows(|time| (self.group(time), "")) } else { Vec::new() };
@@ -174,7 +174,7 @@ impl Profile {
         lines
     }
 
-    /// The rows of the table as JSON.
+    /// Returns the rows of the table as JSON.
     pub fn to_json(&self) -> Value {
         let row = |row: &Row| {
             json!({

@@ -16,9 +16,8 @@ pub struct Bar {
     pub parts: Vec<f64>,
 }
 
-/// Draws bars with the title `title` and the vertical axis `y`, and returns them as the text of an SVG file. `parts` holds the names of
-/// the parts from bottom to top. The legend shows those that are not 0 in all bars. The last part is
-/// the rest of each whole, and is grey.
+/// Draws stacked bars with the title `title` and the vertical axis `y`, and returns the text of an SVG file. `parts` holds the names of the parts
+/// from bottom to top. The legend shows the parts that are not 0 in all bars. The last part is the rest of each whole, and is grey.
 pub fn svg(title: &str, [x, y]: [&str; 2], parts: &[&str], bars: &[Bar]) -> Result<String> {
     let mut text = String::new();
     draw(&mut text, title, [x, y], parts, bars).map_err(|e| Failure::check(format!("cannot draw: {e}")))?;

@@ -74,8 +74,9 @@ pub fn ill_conditioned<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), F
     with_blocks_of::<T>(trial, 77, 32, usize::MAX)
 }
 
-/// Tests solves with triangles of order `n`. The flaw is in the first, the second or the last block of `order` rows, or in all blocks. At most
-/// `most` combinations of flags and flaws are tested, each with other flags than the one before.
+/// Tests solves with triangles of order `n`. In each triangle, one block of `order` rows on the diagonal has a flaw: the first, the second or
+/// the last block. In some triangles all blocks have the flaw. The test computes at most `most` combinations of flags and flaws, each with
+/// other flags than the one before.
 pub(super) fn with_blocks_of<T: Scalar>(trial: &Trial<'_, dyn Device>, n: usize, order: usize, most: usize) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let block = |first: usize| first * order..n.min((first + 1) * order);

@@ -148,8 +148,8 @@ mod tests {
 
     const MMA: &str = "gemm_mma mwg=32 nwg=32 kwg=16 mw=16 nw=16 stages=2 raster=2 split=1 unit=0 guarded=1\n";
 
-    /// A product beside a panel is computed in parts that cover C once. A part has at most as many work-groups as the multiprocessors that
-    /// the panel leaves, and reads the rows of A and the columns of op(B) that belong to it.
+    /// A product beside a panel is computed in parts, which cover each element of C once. The panel leaves some multiprocessors free, and a part
+    /// has at most one work-group for each of them. A part reads the rows of A and the columns of op(B) that belong to its elements of C.
     #[test]
     fn parts_of_a_product_leave_multiprocessors_free() {
         let (m, n, k) = (300, 200, 40);

@@ -230,8 +230,8 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Computes B ← op(V)·B or B ← B·op(V) for the inverse V of one block. If the inverse has been replaced by the identity, the copy of B that
-    /// is the other factor is the solution.
+    /// Multiplies by the inverse V of one block: B ← op(V)·B or B ← B·op(V). The product reads a copy of B in scratch memory. If the device has
+    /// rejected the inverse, V is the identity, and the kernel that copies B also solves with the block by substitution.
     pub(super) unsafe fn multiply_by_inverse(
         &mut self,
         flags @ (side, _, op, _): Flags,

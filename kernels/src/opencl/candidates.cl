@@ -1,4 +1,4 @@
-// number of work-items of a sub-group
+// number of work-items in a sub-group
 #define LANES 32
 #define CANDIDATES (ITEMS / LANES)
 // no barrier is needed: a work-item that waits for a message does not stop other work-items of its work-group
@@ -57,7 +57,7 @@ static uint lane_of_best(Candidate c, __local Candidate *candidates) {
 #endif
     const uint most = max_of_lanes(high);
     uint lanes = lanes_with(high == most);
-    // few steps have several candidates with the same leading bits
+    // the branch is rarely taken: in few steps, several candidates have the same leading bits
     if (lanes & (lanes - 1)) {
         int is_best = high == most;
 #if REAL_BYTES == 8
@@ -67,7 +67,7 @@ static uint lane_of_best(Candidate c, __local Candidate *candidates) {
         const uint origin = is_best ? c.origin : NOWHERE, least = min_of_lanes(origin);
         lanes = lanes_with(is_best && origin == least);
     }
-    // the lowest bit that is set, as several work-items may hold no candidate
+    // if no work-item holds a candidate, all bits are set, and the lowest one is taken
     return 31 - clz(lanes & -lanes);
 }
 

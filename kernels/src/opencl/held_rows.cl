@@ -7,13 +7,13 @@ static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pi
     return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
 }
 
-// Returns the candidate whose record begins with this piece.
+// Returns the candidate that the first piece of a record describes.
 static Candidate candidate_in(Piece head) {
     const Candidate c = {head.x, (uint)head.y};
     return c;
 }
 
-// Returns the word of a message with this data.
+// Returns the word of a message that carries x.
 static Bits word_of(real x) {
     const Bits bits = AS_BITS(x);
     return ~(bits == (Bits)-1 ? bits - 1 : bits);

@@ -41,7 +41,7 @@ impl Program {
                 let bytes = 2 * BATCH_DEPTH * (lanes * micro + 1) * dtype.size();
                 local("the slices of A and B", bytes).and_then(|()| group(lanes * lanes))
             }
-            Program::LuBatched { items, .. } if !items.is_power_of_two() => Err(format!("{items} work-items do not halve")),
+            Program::LuBatched { items, .. } if !items.is_power_of_two() => Err(format!("{items} work-items are no power of two")),
             // local memory holds the matrix, and a magnitude and a row number for each work-item
             Program::LuBatched { dtype, items, room } => {
                 let bytes = room * dtype.size() + items * (dtype.size() + size_of::<u64>());
@@ -74,7 +74,9 @@ impl Program {
             Program::SumBlocks { dtype, items } => {
                 local("the partial sums", SIDE * (SIDE + 1) * dtype.size()).and_then(|()| group(items))
             }
-            Program::JudgeBlocks { items, .. } if !items.is_power_of_two() => Err(format!("{items} work-items do not halve")),
+            Program::JudgeBlocks { items, .. } if !items.is_power_of_two() => {
+                Err(format!("{items} work-items are no power of two"))
+            }
             Program::JudgeBlocks { items, .. } => local("a sum", items * size_of::<u32>()).and_then(|()| group(items)),
             Program::SolveCopy { each, .. } if each > MAX_HELD => {
                 Err(format!("{each} unknowns are more than the {MAX_HELD} that a work-item holds in registers"))
@@ -99,7 +101,7 @@ impl Program {
             }
             Program::Strips { dtype, params } => params.check(dtype, limits),
             Program::Columns { items, .. } if !items.is_power_of_two() || items < LANES => {
-                Err(format!("{items} work-items do not halve into rows of {LANES}"))
+                Err(format!("{items} work-items are no power of two of at least {LANES}"))
             }
             // local memory holds a magnitude and a row number for each work-item; as much again has room for a column and for the
             // search

@@ -1,5 +1,5 @@
-// Copies right-hand sides. If flags[flag_at] is not zero, the kernel first solves a triangular system of at most {{ ITEMS * EACH }} unknowns
-// by forward substitution. Coefficient k of equation i is a[a_at + i·a_i + k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]
+// Copies the right-hand sides of a triangular system of at most {{ ITEMS * EACH }} unknowns. If flags[flag_at] is not zero, the kernel solves the
+// system by forward substitution, and writes the unknowns in place of the copy. Coefficient k of equation i is a[a_at + i·a_i + k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]
 // and is written to c[c_at + i·c_i + r·c_r]. For backward substitution, the caller passes the positions of the last unknown and negative
 // strides. The kernel reads neither coefficients above the diagonal nor a unit diagonal.
 //

@@ -95,7 +95,7 @@ typedef struct {
 // number of elements between two rows of L and U in local memory, so that work-items that read a column use different banks
 #define STRIDE (WIDTH + 1)
 
-// number of work-items of a sub-group
+// number of work-items in a sub-group
 #define LANES 32
 #define CANDIDATES (ITEMS / LANES)
 // no barrier is needed: a work-item that waits for a message does not stop other work-items of its work-group
@@ -154,7 +154,7 @@ static uint lane_of_best(Candidate c, __local Candidate *candidates) {
 #endif
     const uint most = max_of_lanes(high);
     uint lanes = lanes_with(high == most);
-    // few steps have several candidates with the same leading bits
+    // the branch is rarely taken: in few steps, several candidates have the same leading bits
     if (lanes & (lanes - 1)) {
         int is_best = high == most;
 #if REAL_BYTES == 8
@@ -164,7 +164,7 @@ static uint lane_of_best(Candidate c, __local Candidate *candidates) {
         const uint origin = is_best ? c.origin : NOWHERE, least = min_of_lanes(origin);
         lanes = lanes_with(is_best && origin == least);
     }
-    // the lowest bit that is set, as several work-items may hold no candidate
+    // if no work-item holds a candidate, all bits are set, and the lowest one is taken
     return 31 - clz(lanes & -lanes);
 }
 
@@ -211,13 +211,13 @@ static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pi
     return place == s || (pivoting && place > s && fabs(x) > 0) ? c : none;
 }
 
-// Returns the candidate whose record begins with this piece.
+// Returns the candidate that the first piece of a record describes.
 static Candidate candidate_in(Piece head) {
     const Candidate c = {head.x, (uint)head.y};
     return c;
 }
 
-// Returns the word of a message with this data.
+// Returns the word of a message that carries x.
 static Bits word_of(real x) {
     const Bits bits = AS_BITS(x);
     return ~(bits == (Bits)-1 ? bits - 1 : bits);

@@ -29,8 +29,8 @@ struct Args {
 @group(0) @binding(3) var<storage, read> b: array<real>;
 @group(0) @binding(4) var<storage, read_write> c: array<real>;
 
-// Copies right-hand sides. If flags[flag_at] is not zero, the kernel first solves a triangular system of at most 32 unknowns
-// by forward substitution. Coefficient k of equation i is a[a_at + i·a_i + k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]
+// Copies the right-hand sides of a triangular system of at most 32 unknowns. If flags[flag_at] is not zero, the kernel solves the
+// system by forward substitution, and writes the unknowns in place of the copy. Coefficient k of equation i is a[a_at + i·a_i + k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]
 // and is written to c[c_at + i·c_i + r·c_r]. For backward substitution, the caller passes the positions of the last unknown and negative
 // strides. The kernel reads neither coefficients above the diagonal nor a unit diagonal.
 //

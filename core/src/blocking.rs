@@ -21,9 +21,8 @@ pub struct Blocking {
     /// Maximum number of tasks into which the update of one step of LU is divided. More tasks balance the load of the devices
     /// better, but fewer tasks load the panel less often.
     pub share: usize,
-    /// Whether the update of LU also exchanges the rows on the left of its panel, in one task with all columns on the right. A device that
-    /// copies would load the columns on the left in each step, so that only a device that works in place does so.
-    pub exchanges_left: bool,
+    /// Whether all matrices of the call lie on one device, which works in place.
+    pub resident: bool,
 }
 
 /// When and how LU on one device works in panels, each of which one kernel queue factors while another queue runs an update.
@@ -138,7 +137,7 @@ impl Resources {
     pub fn gemm(&self, m: usize, n: usize, k: usize) -> Blocking {
         let (mut mc, mut nc, mut kc) = (m, n, usize::MAX);
         if self.resident {
-            return Blocking { mc, nc, kc, nb: 0, share: usize::MAX, exchanges_left: false };
+            return Blocking { mc, nc, kc, nb: 0, share: usize::MAX, resident: false };
         }
         let most = if self.copy_limit.is_none() { MAX_TILE } else { usize::MAX };
         let tiles = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
@@ -150,21 +149,21 @@ impl Resources {
         if let Some(limit) = self.copy_limit {
             [mc, nc, kc] = self.copied_tile(limit, [mc, nc, k]);
         }
-        Blocking { mc, nc, kc, nb: 0, share: usize::MAX, exchanges_left: false }
+        Blocking { mc, nc, kc, nb: 0, share: usize::MAX, resident: false }
     }
 
     /// Block sizes of a triangular solve with a triangle of order `n` and `nrhs` right-hand sides.
     #[must_use]
     pub fn trsm(&self, n: usize, nrhs: usize) -> Blocking {
         if self.resident {
-            return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, exchanges_left: false };
+            return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, resident: false };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
         // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
         // preceding block
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
         if self.holds(n.saturating_mul(n.saturating_add(nrhs)), nb.saturating_mul(n.max(nrhs))) {
-            return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX, exchanges_left: false };
+            return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX, resident: false };
         }
         let (nb, nc, kc) = match self.copy_limit {
             None => (TRSM_NB, per_device.min(MAX_TILE).next_multiple_of(8), usize::MAX),
@@ -173,7 +172,7 @@ impl Resources {
                 (nb.min(TRSM_NB), nc.min(per_device), kc)
             }
         };
-        Blocking { mc: nb, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, exchanges_left: false }
+        Blocking { mc: nb, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, resident: false }
     }
 
     /// Block sizes of exchanges in an m×n matrix: exchanges of rows if `side` is left, and of columns if `side` is right. A strip
@@ -183,13 +182,13 @@ impl Resources {
     pub fn laswp(&self, m: usize, n: usize, side: Side) -> Blocking {
         let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
         if self.resident {
-            return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX, exchanges_left: false };
+            return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX, resident: false };
         }
         let pivots = height.saturating_mul(DType::I32.size());
         let fits =
             self.copy_limit.map_or(MAX_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
         let nc = across.div_ceil(self.devices).min(fits).clamp(1, MAX_TILE.max(longest_strip(height)));
-        Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX, exchanges_left: false }
+        Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX, resident: false }
     }
 
     /// Whether the call has a single device, and this device copies and can hold all elements of the problem. The problem has
@@ -207,7 +206,7 @@ impl Resources {
         // if the memory of the device holds the whole matrix, to factor the matrix as a whole is faster than to load and store
         // panels one by one
         if self.resident || self.holds(m.saturating_mul(n), m.saturating_mul(n)) {
-            return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX, exchanges_left: self.resident };
+            return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX, resident: self.resident };
         }
         let (nb, nc, share) = match self.copy_limit {
             None => {
@@ -225,7 +224,7 @@ impl Resources {
                 (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
             }
         };
-        Blocking { mc: m, nc, kc: nb, nb, share, exchanges_left: false }
+        Blocking { mc: m, nc, kc: nb, nb, share, resident: false }
     }
 }
 

@@ -5,11 +5,14 @@
 //!   A11 | A12      panel A11, A21: P·L·U of a tall panel
 //!   A21 | A22      A12 ← L11⁻¹·P⁻¹·A12,  A22 ← A22 − L21·U12
 //! ```
-//! The task that updates the columns of the next panel also factors the next panel. In the plan, the task of panel k+1 precedes
-//! the other update tasks of step k, so that the factorisation of panel k+1 overlaps the updates of step k. The rows on the
-//! left of the panels are exchanged in one of two ways. On a device that works in place, one task updates all columns as one strip, and
-//! also applies the pivots of its panel to the columns on the left, so that the exchanges overlap the factorisation of the next
-//! panel. Otherwise the rows are exchanged at the end of the plan: for each panel, one task applies the pivots of all panels on its right.
+//! The task that updates the columns of the next panel also factors the next panel, so that the factorisation of panel k+1 overlaps
+//! the other updates of step k. The order of these tasks and the time of the exchanges on the left of the panels depend on the devices:
+//! - If the matrix lies on one device, one task updates all other columns as one strip, and also applies the pivots of its panel to the
+//!   columns on the left. The task precedes the task of panel k+1, because the host needs less time to submit an update than to submit the
+//!   many kernels of a panel.
+//! - Otherwise the task of panel k+1 precedes the update tasks of step k, so that no device waits for the panel. The rows on the left
+//!   of the panels are exchanged at the end of the plan: for each panel, one task applies the pivots of all panels on its right. A device
+//!   that copies would otherwise load the columns on the left in each step.
 
 use std::ops::Range;
 
@@ -86,15 +89,18 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     }
     for (k, panel) in panels.iter().enumerate() {
         let next = next_panel(&panels, k);
-        if !next.is_empty() {
+        if blocking.resident {
+            update(&mut plan, p, matrices, panel, &next, blocking);
+            if exchanges_left_of(p, panel, blocking) {
+                exchange_left_of(&mut plan, p, matrices, panel, &next);
+            }
             lookahead(&mut plan, p, matrices, panel, &next);
-        }
-        update(&mut plan, p, matrices, panel, &next, blocking);
-        if exchanges_left_of(p, panel, blocking) {
-            exchange_left_of(&mut plan, p, matrices, panel, &next);
+        } else {
+            lookahead(&mut plan, p, matrices, panel, &next);
+            update(&mut plan, p, matrices, panel, &next, blocking);
         }
     }
-    if p.pivoting && !blocking.exchanges_left {
+    if p.pivoting && !blocking.resident {
         exchange_left_at_end(&mut plan, p, matrices, &panels);
     }
     plan
@@ -107,7 +113,7 @@ fn next_panel(panels: &[Range<usize>], k: usize) -> Range<usize> {
 
 /// Whether the rows on the left of a panel are exchanged when the columns on its right are updated.
 fn exchanges_left_of(p: &Problem, panel: &Range<usize>, blocking: &Blocking) -> bool {
-    p.pivoting && blocking.exchanges_left && panel.start > 0
+    p.pivoting && blocking.resident && panel.start > 0
 }
 
 /// Number of rows of the panel `next`, which another kernel queue may factor during the update of the other columns.
@@ -175,8 +181,11 @@ fn load_panel(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>) -
     Panel { l, ipiv, first_row: panel.start }
 }
 
-/// Adds the task that updates the columns of the next panel and then factors that panel.
+/// Adds the task that updates the columns of the next panel and then factors that panel, unless `panel` is the last panel.
 fn lookahead(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>) {
+    if next.is_empty() {
+        return;
+    }
     plan.task("panel", region(&(next.start..p.m), next));
     let done = load_panel(plan, p, m, panel);
     let strip = plan.ld(m.a, &(panel.start..p.m), next);

@@ -25,7 +25,7 @@ const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
 const SIZES: [usize; 5] = [1, 3, 4, 8, 11];
 
 fn blocking(share: usize) -> Blocking {
-    Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share, exchanges_left: false }
+    Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share, resident: false }
 }
 
 fn product(m: usize, n: usize, k: usize, alpha: f64, beta: f64) -> gemm::Problem {
@@ -51,7 +51,7 @@ fn plans() -> Vec<Plan> {
         plans.extend([(0, 2.0), (7, 0.0), (12, 1.0)].map(|(k, beta)| gemm::plan(&product(m, n, k, 1.0, beta), &blocking(1))));
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
-        plans.push(getrf::plan(&factorisation(m, n, Layout::ColMajor), &Blocking { nc: n, exchanges_left: true, ..blocking(9) }));
+        plans.push(getrf::plan(&factorisation(m, n, Layout::ColMajor), &Blocking { nc: n, resident: true, ..blocking(9) }));
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
         // the search for zero pivots is left out, because it writes no matrix of the plan's element type
         let with_results = batches(m, n)

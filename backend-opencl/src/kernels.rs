@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, Lookahead, ProgramCache, Result};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, Lookahead, PanelShape, ProgramCache, Result};
 use lapidary_kernels::{Call, Database, Dialect, Program, Purpose, Scratch, Target, Tuning, instructions};
 
 use crate::buffer::{Buffer, Context, Event};
@@ -22,7 +22,7 @@ pub(crate) struct Kernels {
     /// Index of the lane in which the current instruction is enqueued.
     current: usize,
     /// Number of rows of the panel that runs beside the current instruction.
-    beside_panel: Option<usize>,
+    beside_panel: Option<PanelShape>,
     programs: Programs,
     /// The kernels of the database.
     listed: Tuning,
@@ -174,7 +174,7 @@ impl Kernels {
     }
 
     /// Enqueues an instruction on matrices of `dtype` in the queue with the index `number`. The instruction starts after the events
-    /// in `after`, which belong to other queues. If `beside_panel` is the number of rows of a panel, another queue factors this panel while
+    /// in `after`, which belong to other queues. If `beside_panel` is the shape of a panel, another queue factors this panel while
     /// the instruction runs. Returns the queue and the event that signals the end of the instruction.
     ///
     /// # Safety
@@ -183,7 +183,7 @@ impl Kernels {
         &mut self,
         dtype: DType,
         instruction: &Instruction<View<'_>>,
-        (number, beside_panel): (usize, Option<usize>),
+        (number, beside_panel): (usize, Option<PanelShape>),
         after: &[&Event],
     ) -> Result<(Arc<Queue>, Event)> {
         (self.current, self.beside_panel) = (number, beside_panel);
@@ -247,7 +247,7 @@ impl Target for Kernels {
         }
     }
 
-    fn beside_panel(&self) -> Option<usize> {
+    fn beside_panel(&self) -> Option<PanelShape> {
         self.beside_panel
     }
 

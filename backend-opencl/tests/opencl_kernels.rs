@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{DType, Device, HostRect, Instruction, Op, Operand, ProgramCache, Scalar, Value, Work};
+use lapidary_core::{DType, Device, HostRect, Instruction, Op, Operand, PanelShape, ProgramCache, Scalar, Value, Work};
 use lapidary_kernels::{BlockParams, MmaParams, Product};
 
 /// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
@@ -186,15 +186,15 @@ fn with_the_order_of_matrix_units() {
     ]);
 }
 
-/// A product beside a panel of another queue has the same bits as a product without one, although it is launched in parts.
+/// A product beside a panel of another queue has the same bits as a product without one, although its work-groups compute several tiles each.
 #[test]
 fn products_beside_a_panel_have_the_same_bits() {
     let [m, n, k] = [70, 40, 20];
     for device in devices([|device| device]) {
-        let entry = format!("{}\nstop gemm\nbeside_panel rows=1", Product::Mma(SMALL_MMA));
+        let entry = format!("{}\nstop gemm\nbeside_panel tiles=2", Product::Mma(SMALL_MMA));
         device.prefer_kernels(&entry).expect("the kernels have parameters").unwrap();
         let data: Vec<f64> = (0..m * k + k * n + m * n).map(|i| ((i * i + 7 * i) % 1013) as f64 / 97.0).collect();
-        let product = |beside_panel: Option<usize>| {
+        let product = |beside_panel: Option<PanelShape>| {
             let buffer = device.alloc(size_of_val(data.as_slice())).unwrap();
             let at = |offset, rows, cols| Operand { offset, ..Operand::packed(&buffer, rows, cols, DType::F64) };
             let [a, b, c] = [at(0, m, k), at(m * k, k, n), at(m * k + k * n, m, n)];
@@ -212,9 +212,8 @@ fn products_beside_a_panel_have_the_same_bits() {
             result
         };
         let alone = product(None);
-        for rows in [1, 1000] {
-            assert!(product(Some(rows)) == alone, "beside a panel of {rows} rows");
-        }
+        let beside = product(Some(PanelShape { rows: 1000, cols: 100 }));
+        assert!(beside == alone, "beside a panel");
         assert!(alone != data, "the product is computed");
     }
 }

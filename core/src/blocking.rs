@@ -37,11 +37,15 @@ pub struct Lookahead {
 impl Lookahead {
     /// Maximum number of panels. With more panels, the updates of a large matrix are products with few terms.
     const MAX_PANELS: usize = 8;
+    /// Number of columns of which the width of a panel is a multiple, so that panels consist of whole tiles of products.
+    const UNIT: usize = 128;
 
     /// Returns the number of columns of a panel of a matrix of this order; `None` if LU does not work in panels.
     #[must_use]
     pub fn width(&self, order: usize) -> Option<usize> {
-        (order >= self.min_order).then(|| self.min_nb.max(order.div_ceil(Self::MAX_PANELS)))
+        let of_most = order.div_ceil(Self::MAX_PANELS);
+        let width = if of_most <= self.min_nb { self.min_nb } else { of_most.next_multiple_of(Self::UNIT) };
+        (order >= self.min_order).then_some(width)
     }
 }
 

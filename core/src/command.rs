@@ -79,9 +79,17 @@ pub struct St {
 pub struct Exec {
     /// The instruction to run.
     pub instruction: Instruction,
-    /// Number of rows of the panel of LU that another kernel queue of the device factors while the instruction runs. `None` if there
-    /// is no such panel.
-    pub beside_panel: Option<usize>,
+    /// The panel of LU that another kernel queue of the device factors while the instruction runs. `None` if there is no such panel.
+    pub beside_panel: Option<PanelShape>,
+}
+
+/// The shape of a panel of LU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PanelShape {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
 }
 
 /// An empty command that completes when all preceding commands of its task in its queue have completed.

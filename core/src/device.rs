@@ -32,6 +32,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use crate::blocking::Lookahead;
+use crate::command::PanelShape;
 use crate::enums::Layout;
 use crate::error::{Error, Result};
 use crate::facts::DeviceFacts;
@@ -227,9 +228,9 @@ pub enum Work<'a> {
         instruction: &'a Instruction<Operand<'a>>,
         /// Number of the kernel queue that runs the instruction, less than [`DeviceFacts::queues`].
         queue: usize,
-        /// Number of rows of a panel of LU that another kernel queue of the device factors at the same time. The kernels of the
-        /// instruction should leave compute units free for the kernels of the panel. `None` if there is no such panel.
-        beside_panel: Option<usize>,
+        /// A panel of LU that another kernel queue of the device factors at the same time. The kernels of the instruction should
+        /// leave compute units free for the kernels of the panel. `None` if there is no such panel.
+        beside_panel: Option<PanelShape>,
     },
 }
 

@@ -69,7 +69,7 @@ pub use args::{Checked, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatc
 pub use background::{CopyPool, copy_threads, in_background};
 pub use batch::{Batch, BatchMut, BatchShape, RawBatch};
 pub use blocking::{Blocking, Lookahead, Resources};
-pub use command::{Command, CommandId, Queue};
+pub use command::{Command, CommandId, PanelShape, Queue};
 pub use device::{Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, Work};
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};
 pub use driver_file::DriverFile;

@@ -10,7 +10,7 @@ mod stale;
 use std::fmt::{self, Write as _};
 use std::ops::{Index, Range};
 
-use crate::command::{Bar, Command, CommandId, Exec, Ld, Mark, Queue, St};
+use crate::command::{Bar, Command, CommandId, Exec, Ld, Mark, PanelShape, Queue, St};
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps, Tile};
 use crate::scalar::{DType, Element};
@@ -230,9 +230,9 @@ impl Plan {
         self.exec_beside_panel(instruction, None);
     }
 
-    /// Adds an `EXEC` command that runs `instruction` while another kernel queue factors a panel of `rows` rows, if there is one.
-    pub fn exec_beside_panel(&mut self, instruction: Instruction, rows: Option<usize>) {
-        self.push(Exec { instruction, beside_panel: rows }.into());
+    /// Adds an `EXEC` command that runs `instruction` while another kernel queue factors the panel `beside_panel`, if there is one.
+    pub fn exec_beside_panel(&mut self, instruction: Instruction, beside_panel: Option<PanelShape>) {
+        self.push(Exec { instruction, beside_panel }.into());
     }
 
     /// Adds a `MARK` command to `queue`: it completes when the preceding commands of the task in `queue` have completed.
@@ -308,7 +308,8 @@ impl Plan {
                 let mut operands = String::new();
                 instruction.operands(|tile, _| write!(operands, " {}", tile.reg).expect("writing to a string"));
                 let call = format!("{}{operands}", instruction.name());
-                let beside = beside_panel.map_or_else(String::new, |rows| format!(", beside a panel of {rows} rows"));
+                let beside = beside_panel
+                    .map_or_else(String::new, |PanelShape { rows, cols }| format!(", beside a panel of {rows} × {cols} elements"));
                 format!("EXEC {call:<19}  {}{beside}", formula(&instruction.map(|tile| self.algebra(tile))))
             }
         }

@@ -122,8 +122,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let programs = shipped(&gpu("sm_90"))?;
     write(Path::new(hopper), &programs)?;
     let with_unit_4 = |program: &Program| match *program {
-        Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned } => {
-            Some(Program::GemmMma { dtype, params: MmaParams { unit: 4, ..params }, trans_a, trans_b, guarded, aligned })
+        Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, loops } => {
+            let params = MmaParams { unit: 4, ..params };
+            Some(Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, loops })
         }
         Program::MmaProbe { dtype, .. } => Some(Program::MmaProbe { dtype, unit: 4 }),
         _ => None,

@@ -105,9 +105,15 @@ impl Product {
             Product::Tile(params) => Program::GemmTile { dtype, params, trans_a: false, trans_b: false },
             Product::Panel(params, _) => Program::GemmPanel { dtype, params },
             Product::Block(params) => Program::GemmBlock { dtype, params, trans_a: false, trans_b: false, sizes: None },
-            Product::Mma(params) => {
-                Program::GemmMma { dtype, params, trans_a: false, trans_b: false, guarded: params.guarded, aligned: true }
-            }
+            Product::Mma(params) => Program::GemmMma {
+                dtype,
+                params,
+                trans_a: false,
+                trans_b: false,
+                guarded: params.guarded,
+                aligned: true,
+                loops: false,
+            },
             Product::Vector(params) => Program::GemmVector { dtype, params, trans_b: !params.transposes_b(dtype), vec_c: true },
         }
     }

@@ -89,6 +89,8 @@ pub enum Program {
         guarded: bool,
         /// Whether the matrices are stored in whole vectors of 16 bytes.
         aligned: bool,
+        /// Whether a work-group may compute several tiles.
+        loops: bool,
     },
     /// Kernel `mma_probe`, which shows whether a device has the instructions of `gemm_mma`.
     MmaProbe {
@@ -393,9 +395,10 @@ impl Program {
                 let sizes = sizes.map_or(Vec::new(), |[m, n, k]| vec![("m", m), ("n", n), ("k", k)]);
                 ("gemm_block", [params.values(), flags.to_vec(), sizes].concat())
             }
-            Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned } => {
+            Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, loops } => {
                 let params = MmaParams { guarded, ..params };
-                let flags = [("trans_a", usize::from(trans_a)), ("trans_b", usize::from(trans_b))];
+                let flags =
+                    [("trans_a", trans_a), ("trans_b", trans_b), ("loops", loops)].map(|(name, set)| (name, usize::from(set)));
                 let v = if aligned { VectorParams::vector(dtype) } else { 1 };
                 ("gemm_mma", [&params.values()[..], &flags, &[("v", v)]].concat())
             }

@@ -127,7 +127,7 @@ impl Threshold {
             Threshold::InvertedSolve => fixed("inverted_solve", "unknowns", of_triangles),
             Threshold::Lookahead => fixed("lookahead", "rows", &[]),
             Threshold::LookaheadPanel => fixed("lookahead_panel", "columns", &[]),
-            Threshold::BesidePanel => fixed("beside_panel", "rows", &["gemm_mma"]),
+            Threshold::BesidePanel => fixed("beside_panel", "tiles", &["gemm_mma"]),
         }
     }
 

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use crate::args::{Checked, Getrf};
 use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, block_count, partition};
-use crate::command::Queue;
+use crate::command::{PanelShape, Queue};
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Region, Swaps, Tile};
 use crate::plan::{MatrixId, Plan};
@@ -116,9 +116,9 @@ fn exchanges_left_of(p: &Problem, panel: &Range<usize>, blocking: &Blocking) -> 
     p.pivoting && blocking.resident && panel.start > 0
 }
 
-/// Number of rows of the panel `next`, which another kernel queue may factor during the update of the other columns.
-fn rows_of_next_panel(p: &Problem, next: &Range<usize>) -> Option<usize> {
-    (!next.is_empty()).then_some(p.m - next.start)
+/// Shape of the panel `next`, which another kernel queue may factor during the update of the other columns.
+fn shape_of_next_panel(p: &Problem, next: &Range<usize>) -> Option<PanelShape> {
+    (!next.is_empty()).then_some(PanelShape { rows: p.m - next.start, cols: next.len() })
 }
 
 /// Number of strips that one task updates, if the trailing matrix has `strips` strips.
@@ -198,7 +198,7 @@ fn lookahead(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, ne
 /// may factor the next panel at the same time.
 fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>, blocking: &Blocking) {
     let cols = next.end..p.n;
-    let beside_panel = rows_of_next_panel(p, next);
+    let beside_panel = shape_of_next_panel(p, next);
     let strips = partition(cols.len(), blocking.nc);
     let group = strips_of_task(strips.len(), blocking);
     for strips in strips.chunks(group) {
@@ -215,8 +215,8 @@ fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next:
     }
 }
 
-/// Adds the commands that update the columns `strip`. `beside_panel` is the number of rows of a panel that is factored meanwhile.
-fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile, beside_panel: Option<usize>) {
+/// Adds the commands that update the columns `strip`. `beside_panel` is the shape of a panel that is factored meanwhile.
+fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile, beside_panel: Option<PanelShape>) {
     let (m, nb, n) = (strip.rows(), panel.l.cols(), strip.cols());
     let (l11, l21) = (panel.l.sub(0, 0, nb, nb), panel.l.sub(nb, 0, m - nb, nb));
     let (a12, a22) = (strip.sub(0, 0, nb, n), strip.sub(nb, 0, m - nb, n));
@@ -246,7 +246,7 @@ fn exchange_left_of(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usi
     let ipiv = plan.ld(m.ipiv, panel, &(0..1));
     let l = plan.ld(m.a, &rows, &cols);
     let swaps = Swaps { side: Side::Left, forward: true, first_row: panel.start };
-    plan.exec_beside_panel(Instruction::Laswp { swaps, a: l, ipiv }, rows_of_next_panel(p, next));
+    plan.exec_beside_panel(Instruction::Laswp { swaps, a: l, ipiv }, shape_of_next_panel(p, next));
     plan.st(l);
 }
 

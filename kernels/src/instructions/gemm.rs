@@ -47,6 +47,22 @@ fn rows<B>((op, a): Factor<'_, B>, first: usize, count: usize) -> View<'_, B> {
     if op.is_trans() { a.sub(0, first, a.rows, count) } else { a.sub(first, 0, count, a.cols) }
 }
 
+/// Launches `groups` work-groups of a kernel that computes tiles of C.
+pub(super) unsafe fn launch<D: Target>(
+    device: &mut D,
+    (program, kernel): (Program, &'static str),
+    groups: [usize; 2],
+    Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>,
+) -> Result<()> {
+    let sizes = [Arg::Size(c.rows), Arg::Size(c.cols), Arg::Size(k), Arg::factor(alpha)];
+    let input = if program.reads_images() { Arg::image } else { Arg::input };
+    let args = [&sizes[..], &input(a.1), &input(b.1), &[Arg::factor(beta)], &Arg::output(c)].concat();
+    let local = program.local();
+    let global = [groups[0] * local[0], groups[1] * local[1]];
+    // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
+    unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
+}
+
 impl<D: Target> Sequence<'_, D> {
     pub(super) unsafe fn gemm(
         &mut self,
@@ -136,15 +152,9 @@ impl<D: Target> Sequence<'_, D> {
         tile @ [mwg, nwg]: [usize; 2],
         product: Product<'_, D::Buffer>,
     ) -> Result<()> {
-        let local = program.local();
         self.parts((product.c.rows, product.c.cols), tile, |device, part @ (.., m, n)| {
-            let Product { k, alpha, a, b, beta, c } = product.part(part);
-            let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
-            let input = if program.reads_images() { Arg::image } else { Arg::input };
-            let args = [&sizes[..], &input(a.1), &input(b.1), &[Arg::factor(beta)], &Arg::output(c)].concat();
-            let global = [m.div_ceil(mwg) * local[0], n.div_ceil(nwg) * local[1]];
-            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
-            unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
+            // SAFETY: the caller upholds the contract of this module.
+            unsafe { launch(device, (program, kernel), [m.div_ceil(mwg), n.div_ceil(nwg)], product.part(part)) }
         })
     }
 

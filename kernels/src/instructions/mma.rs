@@ -16,6 +16,16 @@ pub(super) fn program<B>(dtype: DType, params: MmaParams, product: &Product<'_, 
     let vector = VectorParams::vector(dtype);
     let aligned = [a.1, b.1, c].iter().all(|view| view.at.is_multiple_of(vector) && view.ld.is_multiple_of(vector));
     let [trans_a, trans_b] = [a.0, b.0].map(Op::is_trans);
-    let program = Program::GemmMma { dtype, params, trans_a, trans_b, guarded: !is_whole, aligned };
+    let program = Program::GemmMma { dtype, params, trans_a, trans_b, guarded: !is_whole, aligned, loops: false };
     (params.guarded || (is_whole && aligned)).then_some(program)
+}
+
+/// Returns the program of the same product in which a work-group may compute several tiles.
+pub(super) fn looping(program: Program) -> Program {
+    match program {
+        Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, .. } => {
+            Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, loops: true }
+        }
+        other => other,
+    }
 }

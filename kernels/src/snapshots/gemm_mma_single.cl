@@ -12,6 +12,7 @@
 #define GUARDED 1
 #define TRANS_A 0
 #define TRANS_B 1
+#define LOOPS 1
 #define V 1
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
@@ -180,7 +181,7 @@ static void write(const float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i
 //
 // The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) calls the factors P and Q, and states which elements each work-item holds
 // and where they lie in a slice. A sub-group multiplies a slice in STEPS steps. During a step, it reads the elements for the next step.
-// If beta = 0, the kernel does not read C.
+// If beta = 0, the kernel does not read C. If LOOPS, there may be fewer work-groups than tiles, and a work-group computes several tiles.
 
 #define SUB_GROUPS_M (MWG / MW)
 #define ITEMS (SUB_GROUPS_M * (NWG / NW) * 32)
@@ -302,83 +303,91 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
 #endif
     // work-groups take the tiles in stripes of RASTER rows of tiles, column by column within a stripe
     const uint tiles_m = (uint)((m + MWG - 1) / MWG), tiles_n = (uint)((n + NWG - 1) / NWG);
-    const uint number = get_group_id(0) + group_n * tiles_m, stripe = number / (RASTER * tiles_n);
-    const uint in_stripe = number % (RASTER * tiles_n), height = min((uint)RASTER, tiles_m - stripe * RASTER);
-    const uint tile_i = stripe * RASTER + in_stripe % height, tile_j = in_stripe / height;
-    int left = (int)((end - begin + KWG - 1) / KWG);
+    uint number = get_group_id(0) + group_n * get_num_groups(0);
+    do {
+        const uint stripe = number / (RASTER * tiles_n);
+        const uint in_stripe = number % (RASTER * tiles_n), height = min((uint)RASTER, tiles_m - stripe * RASTER);
+        const uint tile_i = stripe * RASTER + in_stripe % height, tile_j = in_stripe / height;
+        int left = (int)((end - begin + KWG - 1) / KWG);
 
 #if SWAPPED
-    Copy copy_q = by_terms(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at, Q_LINE);
-    Copy copy_p = by_lines(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at + Q_SLICE * REAL_BYTES, NWG);
+        Copy copy_q = by_terms(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at, Q_LINE);
+        Copy copy_p = by_lines(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at + Q_SLICE * REAL_BYTES, NWG);
 #else
 #if TRANS_A
-    Copy copy_p = by_terms(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at + Q_SLICE * REAL_BYTES, P_LINE);
+        Copy copy_p = by_terms(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at + Q_SLICE * REAL_BYTES, P_LINE);
 #else
-    Copy copy_p = by_lines(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at + Q_SLICE * REAL_BYTES, MWG);
+        Copy copy_p = by_lines(a + a_at, a_ld, tile_i * (ulong)MWG, m, begin, end, local_at + Q_SLICE * REAL_BYTES, MWG);
 #endif
 #if TRANS_B
-    Copy copy_q = by_lines(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at, NWG);
+        Copy copy_q = by_lines(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at, NWG);
 #else
-    Copy copy_q = by_terms(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at, Q_LINE);
+        Copy copy_q = by_terms(b + b_at, b_ld, tile_j * (ulong)NWG, n, begin, end, local_at, Q_LINE);
 #endif
 #endif
-    // first row and first column of the sub-group in the tile
-    const uint i_of_sub_group = sub_group % SUB_GROUPS_M * MW, j_of_sub_group = sub_group / SUB_GROUPS_M * NW;
-    const uint p_first = SWAPPED ? j_of_sub_group : i_of_sub_group, q_first = SWAPPED ? i_of_sub_group : j_of_sub_group;
+        // first row and first column of the sub-group in the tile
+        const uint i_of_sub_group = sub_group % SUB_GROUPS_M * MW, j_of_sub_group = sub_group / SUB_GROUPS_M * NW;
+        const uint p_first = SWAPPED ? j_of_sub_group : i_of_sub_group, q_first = SWAPPED ? i_of_sub_group : j_of_sub_group;
 
-    real sum[P_PARTS][Q_PARTS][PRODUCT];
-    #pragma unroll
-    for (int y = 0; y < P_PARTS; ++y)
+        real sum[P_PARTS][Q_PARTS][PRODUCT];
         #pragma unroll
-        for (int x = 0; x < Q_PARTS; ++x)
-            #pragma unroll
-            for (int e = 0; e < PRODUCT; ++e) sum[y][x][e] = 0;
-    real p[2][P_PARTS][P_PART], q[2][Q_PARTS][Q_PART];
-
-    #pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s) {
-        if (s < left) {
-            START_Q(s * SLICE * REAL_BYTES, s == left - 1);
-            START_P(s * SLICE * REAL_BYTES, s == left - 1);
-        }
-        END_OF_COPY;
-    }
-    uint stage = 0;
-    WAIT_FOR_COPIES(STAGES - 2);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    read_q(q[0], slices, 0, q_first, lane);
-    read_p(p[0], slices + Q_SLICE, 0, p_first, lane);
-
-    #pragma unroll 1
-    for (; left > 0; --left) {
-        #pragma unroll
-        for (int u = 0; u < STEPS; ++u) {
-            if (u == STEPS - 1) {
-                // the sub-group has read all elements of this slice, and next reads elements of the next slice
-                stage = stage == STAGES - 1 ? 0 : stage + 1;
-                WAIT_FOR_COPIES(STAGES - 2);
-                barrier(CLK_LOCAL_MEM_FENCE);
-            }
-            // the last reads of the last slice are not used
-            __local const real *from = slices + stage * SLICE;
-            read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
-            read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
-            if (u == 0) {
-                // the next copy writes to the stage that the previous slice has left free
-                if (left >= STAGES) {
-                    const uint at = (stage == 0 ? STAGES - 1 : stage - 1) * (SLICE * REAL_BYTES);
-                    START_Q(at, left == STAGES);
-                    START_P(at, left == STAGES);
-                }
-                END_OF_COPY;
-            }
+        for (int y = 0; y < P_PARTS; ++y)
             #pragma unroll
             for (int x = 0; x < Q_PARTS; ++x)
                 #pragma unroll
-                for (int y = 0; y < P_PARTS; ++y) MULTIPLY(sum[y][x], p[u % 2][y], q[u % 2][x]);
-        }
-    }
+                for (int e = 0; e < PRODUCT; ++e) sum[y][x][e] = 0;
+        real p[2][P_PARTS][P_PART], q[2][Q_PARTS][Q_PART];
 
-    const ulong i = tile_i * (ulong)MWG + i_of_sub_group, j = tile_j * (ulong)NWG + j_of_sub_group;
-    write(sum, lane, i, j, m, n, alpha, beta, c, c_at + part * n * c_ld, c_ld);
+        #pragma unroll
+        for (int s = 0; s < STAGES - 1; ++s) {
+            if (s < left) {
+                START_Q(s * SLICE * REAL_BYTES, s == left - 1);
+                START_P(s * SLICE * REAL_BYTES, s == left - 1);
+            }
+            END_OF_COPY;
+        }
+        uint stage = 0;
+        WAIT_FOR_COPIES(STAGES - 2);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        read_q(q[0], slices, 0, q_first, lane);
+        read_p(p[0], slices + Q_SLICE, 0, p_first, lane);
+
+        #pragma unroll 1
+        for (; left > 0; --left) {
+            #pragma unroll
+            for (int u = 0; u < STEPS; ++u) {
+                if (u == STEPS - 1) {
+                    // the sub-group has read all elements of this slice, and next reads elements of the next slice
+                    stage = stage == STAGES - 1 ? 0 : stage + 1;
+                    WAIT_FOR_COPIES(STAGES - 2);
+                    barrier(CLK_LOCAL_MEM_FENCE);
+                }
+                // the last reads of the last slice are not used
+                __local const real *from = slices + stage * SLICE;
+                read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
+                read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
+                if (u == 0) {
+                    // the next copy writes to the stage that the previous slice has left free
+                    if (left >= STAGES) {
+                        const uint at = (stage == 0 ? STAGES - 1 : stage - 1) * (SLICE * REAL_BYTES);
+                        START_Q(at, left == STAGES);
+                        START_P(at, left == STAGES);
+                    }
+                    END_OF_COPY;
+                }
+                #pragma unroll
+                for (int x = 0; x < Q_PARTS; ++x)
+                    #pragma unroll
+                    for (int y = 0; y < P_PARTS; ++y) MULTIPLY(sum[y][x], p[u % 2][y], q[u % 2][x]);
+            }
+        }
+
+        const ulong i = tile_i * (ulong)MWG + i_of_sub_group, j = tile_j * (ulong)NWG + j_of_sub_group;
+        write(sum, lane, i, j, m, n, alpha, beta, c, c_at + part * n * c_ld, c_ld);
+#if LOOPS
+        // the copies of the next tile wait until all sub-groups have read their last slice
+        barrier(CLK_LOCAL_MEM_FENCE);
+        number += get_num_groups(0) * get_num_groups(1) / SPLIT;
+#endif
+    } while (LOOPS && number < tiles_m * tiles_n);
 }

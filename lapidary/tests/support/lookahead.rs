@@ -35,7 +35,7 @@ pub fn panels_by_entries(open: impl Fn(PathBuf) -> Graded, scope: &Scope) {
         let Graded(name, machine) = open(folder.clone());
         Graded(name, machine.traced())
     };
-    let panels = "lookahead rows=40\nlookahead_panel columns=24\nbeside_panel rows=";
+    let panels = "lookahead rows=40\nlookahead_panel columns=24\nbeside_panel tiles=";
     let (whole, queues) = factors(&machine(&format!("{panels}0")));
     assert_eq!(queues, [0, 1]);
     let in_parts = machine(&format!("{panels}1"));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::blocking::Lookahead;
+use crate::command::PanelShape;
 use crate::graph::Graph;
 use crate::simulate::Timeline;
 
@@ -18,8 +19,8 @@ fn lu_works_in_panels_from_the_order_on_that_a_device_states() {
     let lookahead = Some(Lookahead { min_order: 100, min_nb: 30 });
     assert_eq!(problem(100, 150, None).by_panels(lookahead), Some(problem(100, 150, Some(30))));
     assert_eq!(problem(99, 150, None).by_panels(lookahead), None);
-    // at most eight panels
-    assert_eq!(problem(801, 900, None).by_panels(lookahead), Some(problem(801, 900, Some(101))));
+    // at most eight panels of whole tiles
+    assert_eq!(problem(8193, 9000, None).by_panels(lookahead), Some(problem(8193, 9000, Some(1152))));
     assert_eq!(problem(100, 150, None).by_panels(None), None);
     // a caller's width precedes
     assert_eq!([lookahead, None].map(|lookahead| problem(9, 9, Some(4)).by_panels(lookahead)), [Some(problem(9, 9, Some(4))); 2]);
@@ -36,24 +37,22 @@ fn an_update_runs_beside_the_next_panel() {
     let tasks: Vec<&str> = plan.tasks().iter().map(|task| task.label.what).collect();
     let steps = ["panel", "update", "panel", "update", "panel", "update", "panel", "update"];
     assert_eq!(tasks, steps);
-    let beside = |task: &Task| -> Vec<(&str, Option<usize>)> {
+    let beside = |task: &Task| -> Vec<(&str, Option<PanelShape>)> {
         let of_command = |command: CommandId| match &plan.commands()[command as usize] {
             Command::Exec(exec) => Some((exec.instruction.name(), exec.beside_panel)),
             _ => None,
         };
         task.commands.clone().filter_map(of_command).collect()
     };
-    let update = |rows| ["laswp", "trsm", "gemm"].map(|name| (name, rows));
+    let update = |panel| ["laswp", "trsm", "gemm"].map(|name| (name, panel));
     let [first, _, second, ..] = plan.tasks() else { panic!("{plan}") };
     assert_eq!(beside(first), [("getrf", None)]);
     assert_eq!(beside(second), [&update(None)[..], &[("getrf", None)]].concat());
     // the rows on the left of a panel are exchanged in the task of the update, from the second update on
-    let rows = [1, 3, 5].map(|task| beside(&plan.tasks()[task]));
-    let heights = [2, 4, 6].map(|task: usize| plan.tasks()[task].label.region.rows);
-    assert_eq!(heights[0], 80);
-    let [first, later] = [0, 1].map(|exchanges| move |rows| [&update(rows)[..], &[("laswp", rows)][..exchanges]].concat());
-    let [one, two, three] = heights.map(Some);
-    assert_eq!(rows, [first(one), later(two), later(three)]);
+    let updates = [1, 3, 5].map(|task| beside(&plan.tasks()[task]));
+    let panels = [(80, 30), (50, 25), (25, 25)].map(|(rows, cols)| Some(PanelShape { rows, cols }));
+    let [first, later] = [0, 1].map(|exchanges| move |panel| [&update(panel)[..], &[("laswp", panel)][..exchanges]].concat());
+    assert_eq!(updates, [first(panels[0]), later(panels[1]), later(panels[2])]);
     // no panel follows the last update, which has no rows below the last panel
     assert_eq!(beside(&plan.tasks()[7]), ["laswp", "trsm", "laswp"].map(|name| (name, None)));
     // the rows on the left of the last two panels of a square matrix are exchanged in tasks of their own
@@ -70,7 +69,7 @@ fn an_update_runs_beside_the_next_panel() {
         assert!(next.all(|task| later.iter().filter(|&&to| to == task).count() == 2), "{step}: {later:?}");
         assert!(!graph.tasks.successors(step).contains(&(step + 1)), "a panel waits for the update beside it, task {step}");
     }
-    assert!(plan.to_string().contains(&format!(", beside a panel of {} rows\n", heights[0])), "{plan}");
+    assert!(plan.to_string().contains(&", beside a panel of 80 × 30 elements\n"), "{plan}");
 }
 
 /// Simulates LU on a device with `queues` queues of kernels, each of which computes an operation in a nanosecond.

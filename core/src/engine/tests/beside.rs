@@ -3,12 +3,15 @@
 use std::sync::Mutex;
 
 use super::*;
+use crate::command::PanelShape;
 use crate::device::Work;
 use crate::token::Token;
 
-/// A device that works in place and records for each instruction the rows of the panel that is factored at the same time.
+const PANEL: PanelShape = PanelShape { rows: 9, cols: 4 };
+
+/// A device that works in place and records for each instruction the panel that is factored at the same time.
 #[derive(Debug)]
-struct Listener(DeviceFacts, Arc<Mutex<Vec<Option<usize>>>>);
+struct Listener(DeviceFacts, Arc<Mutex<Vec<Option<PanelShape>>>>);
 
 impl Device for Listener {
     fn facts(&self) -> &DeviceFacts {
@@ -33,11 +36,11 @@ impl Device for Listener {
     }
 }
 
-/// Runs a plan of two tasks, the second of which runs beside a panel of 9 rows. Returns what the devices learn about this panel.
-fn learned(devices: usize, queues: usize) -> Vec<Option<usize>> {
+/// Runs a plan of two tasks, the second of which runs beside a panel. Returns what the devices learn about this panel.
+fn learned(devices: usize, queues: usize) -> Vec<Option<PanelShape>> {
     let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("A", (4, 8), Layout::ColMajor);
-    for (cols, rows) in [(0..4, None), (4..8, Some(9))] {
+    for (cols, rows) in [(0..4, None), (4..8, Some(PANEL))] {
         plan.task("A", Region { row: 0, col: cols.start, rows: 4, cols: 4 });
         let tile = plan.ld(c, &(0..4), &cols);
         plan.exec_beside_panel(Instruction::Scale { beta: Value::F64(2.0), c: tile }, rows);
@@ -60,7 +63,7 @@ fn learned(devices: usize, queues: usize) -> Vec<Option<usize>> {
 
 #[test]
 fn only_a_device_with_two_queues_that_runs_a_plan_alone_learns_of_a_panel() {
-    assert_eq!(learned(1, 2), [None, Some(9)]);
+    assert_eq!(learned(1, 2), [None, Some(PANEL)]);
     assert_eq!(learned(1, 1), [None, None]);
     assert_eq!(learned(2, 2), [None, None]);
 }

@@ -75,6 +75,18 @@ fn with_unusual_thresholds() {
     }
 }
 
+/// Tests panels whose strips may be factored at the same time as products of the block before.
+#[test]
+fn with_strips_beside_products() {
+    let entries = "lu_block columns=4\nbeside_strips strips=1\nlu_strips strips=2\nstrip_elements elements=8";
+    for (f64, device) in devices(|device| device.with_tiles().unwrap().with_entries(entries).unwrap()) {
+        Instructions(&device).panels::<f32>();
+        if f64 {
+            Instructions(&device).panels::<f64>();
+        }
+    }
+}
+
 /// Tests triangular solves with inverted blocks on devices whose database names blocks for small triangles.
 #[test]
 fn with_inverted_blocks() {
@@ -103,6 +115,21 @@ fn with_unusual_products() {
             prefer(&device, entry);
             Instructions(&device).products::<f32>();
         }
+    }
+}
+
+#[test]
+fn kernels_are_timed_if_the_device_records_times() {
+    let a = [1.0_f32; 1600];
+    for (_, device) in devices(|device| device) {
+        assert!(device.take_kernel_times().is_none());
+        let device = device.with_kernel_times().unwrap();
+        Batch::new(&device, 40, [Op::NoTrans; 2], [&a, &a]).unwrap().seconds(3).unwrap();
+        let times = device.take_kernel_times().expect("the device records times").unwrap();
+        assert!(times.len() >= 3 && times.iter().all(|time| time.operation == "gemm" && time.start <= time.end), "{times:?}");
+        assert!(times[0].start == 0.0 && times.is_sorted_by(|one, next| one.start <= next.start), "{times:?}");
+        assert!(times.iter().any(|time| time.start < time.end), "{times:?}");
+        assert_eq!(device.take_kernel_times().unwrap().unwrap(), []);
     }
 }
 

@@ -216,6 +216,7 @@ impl Task {
                 "lu_panel",
                 "lu_strips",
                 "lu_waiting_strips",
+                "beside_strips",
                 "strip_rows",
                 "strip_elements",
             ],

@@ -47,8 +47,6 @@ pub(crate) struct Kernels {
     scratch: Scratch<Buffer>,
     /// The times of kernels, if the device records them.
     times: Option<Times>,
-    /// Whether a pass begins with the next call.
-    begins_pass: bool,
 }
 
 /// Key of a bind group: a program, the name of a kernel of the program, and the buffers of the operands.
@@ -62,8 +60,6 @@ struct Gathered {
     offset: u32,
     groups: [u32; 2],
     label: Label,
-    /// Whether a pass begins with the call.
-    begins_pass: bool,
 }
 
 impl Kernels {
@@ -94,7 +90,6 @@ impl Kernels {
             submitted: None,
             scratch: Scratch::default(),
             times: None,
-            begins_pass: false,
         })
     }
 
@@ -195,7 +190,8 @@ impl Kernels {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("EXEC") });
             let queries = is_timed.then(|| Queries::new(device, calls.len()));
             // only a whole pass has timestamps
-            for (number, calls) in (0..).zip(calls.chunk_by(|_, next| !is_timed && !next.begins_pass)) {
+            let calls_per_pass = if is_timed { 1 } else { calls.len() };
+            for (number, calls) in (0..).zip(calls.chunks(calls_per_pass)) {
                 let timestamp_writes = queries.as_ref().map(|queries| queries.of(number));
                 let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
                 for call in calls {
@@ -216,15 +212,6 @@ impl Kernels {
         self.calls.clear();
         self.written = if written.starts_with(&self.staged) { written } else { std::mem::take(&mut self.staged) };
         self.staged.clear();
-        Ok(())
-    }
-
-    /// Submits the collected kernel calls if they leave no room for `count` calls.
-    fn make_room(&mut self, count: usize) -> Result<()> {
-        if self.calls.len() + count > self.room {
-            self.submit()?;
-            self.room = CALLS_PER_PASS.1.min(2 * self.room);
-        }
         Ok(())
     }
 
@@ -292,15 +279,11 @@ impl Target for Kernels {
         }
     }
 
-    fn begin_pair(&mut self) -> Result<()> {
-        self.make_room(2)?;
-        // wgpu puts a barrier before a call that uses a buffer of an earlier call of the same pass, and before a pass
-        self.begins_pass = true;
-        Ok(())
-    }
-
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
-        self.make_room(1)?;
+        if self.calls.len() == self.room {
+            self.submit()?;
+            self.room = CALLS_PER_PASS.1.min(2 * self.room);
+        }
         let memory: Vec<&wgpu::Buffer> = call.args.iter().filter_map(Arg::memory).map(|buffer| &buffer.raw).collect();
         let same: Vec<usize> =
             memory.iter().map(|buffer| memory.iter().position(|other| other == buffer).expect("itself")).collect();
@@ -320,10 +303,9 @@ impl Target for Kernels {
             let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &kernel.layout, entries: &entries };
             self.queue.device().create_bind_group(&descriptor)
         });
-        let begins_pass = std::mem::take(&mut self.begins_pass);
         let operation = self.times.as_ref().map_or("", |times| times.operation);
         let label = Label { kernel: call.kernel, operation };
-        self.calls.push(Gathered { pipeline: kernel.pipeline.clone(), bound: bound.clone(), offset, groups, label, begins_pass });
+        self.calls.push(Gathered { pipeline: kernel.pipeline.clone(), bound: bound.clone(), offset, groups, label });
         Ok(())
     }
 

@@ -75,18 +75,6 @@ fn with_unusual_thresholds() {
     }
 }
 
-/// Tests panels whose strips may be factored at the same time as products of the block before.
-#[test]
-fn with_strips_beside_products() {
-    let entries = "lu_block columns=4\nbeside_strips strips=1\nlu_strips strips=2\nstrip_elements elements=8";
-    for (f64, device) in devices(|device| device.with_tiles().unwrap().with_entries(entries).unwrap()) {
-        Instructions(&device).panels::<f32>();
-        if f64 {
-            Instructions(&device).panels::<f64>();
-        }
-    }
-}
-
 /// Tests triangular solves with inverted blocks on devices whose database names blocks for small triangles.
 #[test]
 fn with_inverted_blocks() {

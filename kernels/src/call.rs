@@ -164,15 +164,6 @@ pub trait Target {
     /// name, too.
     fn begin(&mut self, _operation: &'static str) {}
 
-    /// Lets the next two kernels run at the same time if no buffer that one of them writes is accessed by the other. A device that runs all
-    /// kernels one after the other does nothing.
-    ///
-    /// # Errors
-    /// The device fails.
-    fn begin_pair(&mut self) -> lapidary_core::Result<()> {
-        Ok(())
-    }
-
     /// Returns the number of rows of a panel of LU that another queue of the device factors while the current instruction runs. `None` if
     /// there is no such panel.
     fn beside_panel(&self) -> Option<usize> {

@@ -216,7 +216,6 @@ impl Task {
                 "lu_panel",
                 "lu_strips",
                 "lu_waiting_strips",
-                "beside_strips",
                 "strip_rows",
                 "strip_elements",
             ],

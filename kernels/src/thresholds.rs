@@ -42,9 +42,6 @@ pub enum Threshold {
     LuStrips,
     /// Maximum number of strips of a panel if one launch factors all strips.
     LuWaitingStrips,
-    /// Maximum number of strips of a panel that are factored while a product updates other columns. If the number is 0, strips are factored
-    /// alone.
-    BesideStrips,
     /// Maximum number of rows of a strip per work-item, a multiple of 4. Panels with more rows are factored column by column.
     StripRows,
     /// Maximum number of elements of a strip per work-item. Strips of fewer columns hold more rows; two columns always fit.
@@ -77,7 +74,7 @@ struct Description {
 
 impl Threshold {
     /// All thresholds, in the order of their declaration.
-    pub const ALL: [Threshold; 23] = [
+    pub const ALL: [Threshold; 22] = [
         Threshold::CopyOperands,
         Threshold::CopiedTerms,
         Threshold::RepackB,
@@ -92,7 +89,6 @@ impl Threshold {
         Threshold::LuColumns,
         Threshold::LuStrips,
         Threshold::LuWaitingStrips,
-        Threshold::BesideStrips,
         Threshold::StripRows,
         Threshold::StripElements,
         Threshold::TrsmBlock,
@@ -124,7 +120,6 @@ impl Threshold {
             Threshold::LuColumns => fixed("lu_columns", "rows", &["getrf_column"]),
             Threshold::LuStrips => searched("lu_strips", "strips", &["getrf_strip"], &[16, 32, 64, 128, 256]),
             Threshold::LuWaitingStrips => searched("lu_waiting_strips", "strips", &["getrf_strips"], &[32, 64, 128, 256, 512]),
-            Threshold::BesideStrips => searched("beside_strips", "strips", of_strips, &[0, 16, 32, 64, 128]),
             Threshold::StripRows => searched("strip_rows", "rows", of_strips, &[16, 32, 64]),
             Threshold::StripElements => searched("strip_elements", "elements", of_strips, &[16, 32, 64, 128, 256]),
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
@@ -177,7 +172,7 @@ impl Threshold {
                 (true, String::new())
             }
             // every matrix has panels, or a product leaves no multiprocessor free
-            Threshold::Lookahead | Threshold::BesidePanel | Threshold::BesideStrips => (true, String::new()),
+            Threshold::Lookahead | Threshold::BesidePanel => (true, String::new()),
             Threshold::CopyOperands
             | Threshold::CopiedTerms
             | Threshold::RepackB

@@ -72,7 +72,7 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Computes a product with the first kernel that the database names for its size, that suits its operands, and that the device
     /// can run. The last kernel is used without asking the device, so that the error of its compiler is reported, unless a probe decides.
-    pub(super) unsafe fn multiply(&mut self, product: Product<'_, D::Buffer>) -> Result<()> {
+    unsafe fn multiply(&mut self, product: Product<'_, D::Buffer>) -> Result<()> {
         let (Product { k, a, b, c, .. }, dtype) = (product, self.dtype);
         let groups = self.device.facts().limits.groups;
         let kernels: Vec<Kernel> = self.device.tuning().products(dtype, [c.rows, c.cols, k]).collect();

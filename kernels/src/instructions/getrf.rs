@@ -3,7 +3,6 @@
 use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
 use super::Sequence;
-use super::gemm::Product;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
 use crate::held_rows::{RECORD_BYTES, WIDTH};
@@ -59,9 +58,6 @@ impl<'a, B> Panel<'a, B> {
     }
 }
 
-/// Number whose multiples are the columns of the products that run while strips are factored: a multiple of the columns of most tiles.
-const PRODUCT_COLUMNS: usize = 128;
-
 /// Kernel that factors a narrow panel.
 enum PanelKernel {
     /// The fields are the shape of a strip and the maximum number of strips. One work-group factors each strip.
@@ -105,20 +101,18 @@ impl<D: Target> Sequence<'_, D> {
         let (left, right) = (whole.from(0, order), a.sub(0, order, a.rows, a.cols - order));
         // SAFETY: the caller upholds the contract of this module.
         unsafe {
-            self.factor(left, &mut Vec::new())?;
+            self.factor(left)?;
             self.eliminate(left, right)
         }
     }
 
-    /// Factors a panel that has at least as many rows as columns, and exchanges the rows of its other columns. A device may compute the
-    /// products `beside`, which are independent of the panel and of its other columns, at the same time. Products that have been launched are
-    /// removed.
-    unsafe fn factor<'a>(&mut self, panel: Panel<'a, D::Buffer>, beside: &mut Vec<Product<'a, D::Buffer>>) -> Result<()> {
+    /// Factors a panel that has at least as many rows as columns, and exchanges the rows of its other columns.
+    unsafe fn factor(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
         if a.is_empty() {
             return Ok(());
         }
-        let way = self.choose_panel_kernel(a.rows, !beside.is_empty())?;
+        let way = self.choose_panel_kernel(a.rows)?;
         let (width, is_held) = (way.width(), matches!(way, PanelKernel::HeldRows(_)));
         if let PanelKernel::HeldRows(items) = way
             && a.cols <= self.threshold(Threshold::HeldBlock).max(width)
@@ -130,7 +124,7 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the caller upholds the contract of this module.
             unsafe {
                 match way {
-                    PanelKernel::Strips(params, _) => self.getrf_strips(params, panel, beside.pop())?,
+                    PanelKernel::Strips(params, _) => self.getrf_strips(params, panel)?,
                     PanelKernel::HeldRows(_) => unreachable!("a block is at least as wide as a panel"),
                     PanelKernel::Columns(items) => self.getrf_columns(items, panel)?,
                     PanelKernel::Group(items, _) => self.getrf_panel(items, panel)?,
@@ -140,23 +134,14 @@ impl<D: Target> Sequence<'_, D> {
             // the kernel for held rows exchanges the rows of all other columns; after other kernels, a launch at the end exchanges the rows of
             // the columns outside of this panel
             let reached = if is_held { panel } else { Panel { left: 0, right: 0, ..panel } };
-            let most = self.threshold(Threshold::LuBlock);
-            if matches!(way, PanelKernel::Strips(..)) && self.threshold(Threshold::BesideStrips) > 0 && beside.is_empty() {
-                let block = most.next_multiple_of(self.choose_panel_kernel(a.rows, true)?.width());
-                // columns on the right of the next block are updated while that block is factored
-                if a.cols > 2 * block {
-                    // SAFETY: the caller upholds the contract of this module.
-                    return unsafe { self.factor_with_lookahead(block, panel) };
-                }
-            }
-            let block = (a.cols / 2).min(most).next_multiple_of(width);
+            let block = (a.cols / 2).min(self.threshold(Threshold::LuBlock)).next_multiple_of(width);
             for col in (0..a.cols).step_by(block) {
                 let part = reached.from(col, block.min(a.cols - col));
                 let end = col + part.a.cols;
                 // SAFETY: the caller upholds the contract of this module.
                 unsafe {
                     // P·(L11; L21)·U11 = (A11; A21), and X ← P⁻¹·X for the columns X on both sides
-                    self.factor(part, beside)?;
+                    self.factor(part)?;
                     self.eliminate(part, a.sub(col, end, a.rows - col, a.cols - end))?;
                 }
             }
@@ -166,8 +151,7 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Chooses the kernel that factors narrow panels of `rows` rows: by held rows, else by strips, else column by column, else in one work-group.
-    /// If `is_beside` is set, a product runs at the same time.
-    fn choose_panel_kernel(&mut self, rows: usize, is_beside: bool) -> Result<PanelKernel> {
+    fn choose_panel_kernel(&mut self, rows: usize) -> Result<PanelKernel> {
         let dtype = self.dtype;
         let (waits, room) = (self.device.tuning().groups_may_wait, self.device.tuning().max_scratch_bytes);
         let held = self.device.tuning().held_rows;
@@ -178,11 +162,7 @@ impl<D: Target> Sequence<'_, D> {
                 return Ok(PanelKernel::HeldRows(items));
             }
         }
-        let most = self.threshold(match (is_beside, waits) {
-            (true, _) => Threshold::BesideStrips,
-            (false, true) => Threshold::LuWaitingStrips,
-            (false, false) => Threshold::LuStrips,
-        });
+        let most = self.threshold(if waits { Threshold::LuWaitingStrips } else { Threshold::LuStrips });
         for entry in 0.. {
             let Some(params) = self.device.tuning().strips(dtype, rows).nth(entry) else { break };
             // scratch memory must hold all strips of a panel
@@ -201,51 +181,6 @@ impl<D: Target> Sequence<'_, D> {
         let most = self.device.facts().limits.loop_iterations;
         let widths = 1..=self.threshold(Threshold::LuPanel);
         Ok(PanelKernel::Group(items, widths.rev().find(|&cols| rounds(rows, cols, items) <= most).unwrap_or(1)))
-    }
-
-    /// Factors a panel block by block. The columns on the right of the next block are updated while the next block is factored, by a product
-    /// for each of its panels.
-    unsafe fn factor_with_lookahead(&mut self, block: usize, panel: Panel<'_, D::Buffer>) -> Result<()> {
-        let a = panel.a;
-        let mut beside = Vec::new();
-        for col in (0..a.cols).step_by(block) {
-            let part = panel.from(col, block.min(a.cols - col));
-            let end = col + part.a.cols;
-            let next = block.min(a.cols - end);
-            // SAFETY: the caller upholds the contract of this module. The products update columns on the right of the part.
-            unsafe {
-                self.factor(Panel { left: 0, right: 0, ..part }, &mut beside)?;
-                for product in beside.drain(..) {
-                    self.device.begin("gemm");
-                    self.multiply(product)?;
-                }
-                self.exchange(part)?;
-                if next == 0 {
-                    continue;
-                }
-                let (n1, right) = (part.a.cols, a.sub(col, end, a.rows - col, a.cols - end));
-                let (a12, a22) = (right.sub(0, 0, n1, right.cols), right.sub(n1, 0, right.rows - n1, right.cols));
-                self.device.begin("trsm");
-                self.trsm((Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit), part.a.sub(0, 0, n1, n1), a12)?;
-                self.update(part.a, a12.sub(0, 0, n1, next), a22.sub(0, 0, a22.rows, next))?;
-                if right.cols > next {
-                    let rest = Product {
-                        k: n1,
-                        alpha: self.value(-1.0),
-                        a: (Op::NoTrans, part.a.sub(n1, 0, a22.rows, n1)),
-                        b: (Op::NoTrans, a12),
-                        beta: self.value(1.0),
-                        c: a22,
-                    };
-                    let panels = next.div_ceil(self.choose_panel_kernel(a22.rows, true)?.width());
-                    let share = (right.cols - next).div_ceil(panels).next_multiple_of(PRODUCT_COLUMNS);
-                    let parts = (next..right.cols).step_by(share);
-                    beside.extend(parts.map(|j| rest.part((0, j, a22.rows, share.min(right.cols - j)))));
-                    beside.reverse();
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows column by column, and the bytes
@@ -290,14 +225,8 @@ impl<D: Target> Sequence<'_, D> {
     /// Factors a panel by strips. The panel is copied to scratch memory for the strips, factored there, and copied back. If
     /// work-groups may wait for one another, one launch factors all strips. If work-groups may not wait, launch s eliminates
     /// strip s − 1 and factors strip s. The first launch eliminates nothing. The row exchanges of a strip reach the columns on
-    /// its left only when the panel is copied back. A device may run the product `beside` at the same time as the first launch that factors
-    /// strips.
-    unsafe fn getrf_strips(
-        &mut self,
-        params: StripParams,
-        panel: Panel<'_, D::Buffer>,
-        beside: Option<Product<'_, D::Buffer>>,
-    ) -> Result<()> {
+    /// its left only when the panel is copied back.
+    unsafe fn getrf_strips(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let strips = a.cols.div_ceil(params.width);
         let place = self.device.scratch(Purpose::Strips, strips * params.bytes(self.dtype))?;
@@ -308,32 +237,22 @@ impl<D: Target> Sequence<'_, D> {
         let turns = groups_may_wait.then(|| self.device.scratch(Purpose::Synchronisation, 2 * size_of::<u32>())).transpose()?;
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters. The scratch
         // memory has room for all strips. The strip counters are zero before each launch, and the kernels reset them to zero.
-        let launch = |device: &mut D, kernel, global, args: &[Arg<'_, D::Buffer>]| unsafe {
-            device.launch(&Call { program, kernel, global, args })
-        };
-        launch(self.device, "enter_strips", whole, &[&extents[..], &Arg::input(a), &[Arg::Out(&*place)]].concat())?;
-        if beside.is_some() {
-            self.device.begin_pair()?;
-        }
-        for step in 0..if turns.is_some() { 1 } else { strips } {
-            if let Some(turns) = &turns {
-                let args = [&rules[..], &[Arg::Out(&*place)], &panel.pivots(), &[Arg::Out(&**turns)]].concat();
-                launch(self.device, "getrf_strips", [strips * params.items, 1], &args)?;
-            } else {
+        let mut launch =
+            |kernel, global, args: &[Arg<'_, D::Buffer>]| unsafe { self.device.launch(&Call { program, kernel, global, args }) };
+        launch("enter_strips", whole, &[&extents[..], &Arg::input(a), &[Arg::Out(&*place)]].concat())?;
+        if let Some(turns) = turns {
+            let args = [&rules[..], &[Arg::Out(&*place)], &panel.pivots(), &[Arg::Out(&*turns)]].concat();
+            launch("getrf_strips", [strips * params.items, 1], &args)?;
+        } else {
+            for step in 0..strips {
                 let groups = if step == 0 { 1 } else { strips - step };
                 let args = [&rules[..], &[Arg::Size(step), Arg::Out(&*place)], &panel.pivots()].concat();
-                launch(self.device, "getrf_strip", [groups * params.items, 1], &args)?;
-            }
-            if let Some(product) = beside.filter(|_| step == 0) {
-                self.device.begin("gemm");
-                // SAFETY: the caller upholds the contract of this module.
-                unsafe { self.multiply(product)? };
-                self.device.begin("getrf");
+                launch("getrf_strip", [groups * params.items, 1], &args)?;
             }
         }
         let pivots = [Arg::In(panel.ipiv.buffer), Arg::Size(panel.ipiv.at)];
         let memory = [&[Arg::Size(first_row), Arg::In(&*place)][..], &Arg::output(a), &pivots].concat();
-        launch(self.device, "leave_strips", [params.height(), strips.div_ceil(STRIPS_PER_ITEM)], &[&extents[..], &memory].concat())
+        launch("leave_strips", [params.height(), strips.div_ceil(STRIPS_PER_ITEM)], &[&extents[..], &memory].concat())
     }
 
     /// Factors a block by panels of [`WIDTH`] columns, and exchanges the rows of its other columns. The launch that factors a panel also

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use lapidary_core::{
-    DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Feature, Identity, Instruction, Limits, Op, Result, Side, TrsmMode,
-    Uplo, Value,
+    DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Identity, Instruction, Limits, Op, Result, Side, TrsmMode, Uplo, Value,
 };
 
 use super::enqueue;
@@ -25,8 +24,6 @@ struct Recorder {
     /// The operation for which the next kernels run, and that of each launch.
     operation: &'static str,
     operations: Vec<&'static str>,
-    /// The numbers of the launches that begin a pair.
-    pairs: Vec<usize>,
     scratch: Vec<(Purpose, usize)>,
     /// Whether the device refuses kernels for products by vectors and for sums of parts.
     refuses: bool,
@@ -39,9 +36,9 @@ struct Recorder {
 impl Recorder {
     /// Makes a recorder for a device that refuses no kernel and no memory.
     fn new(facts: DeviceFacts, tuning: Tuning) -> Self {
-        let (launched, scratch, operations, pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (launched, scratch, operations) = (Vec::new(), Vec::new(), Vec::new());
         let (operation, refuses, free_bytes, is_aliased) = ("", false, usize::MAX, false);
-        Recorder { facts, tuning, launched, operation, operations, pairs, scratch, refuses, free_bytes, is_aliased }
+        Recorder { facts, tuning, launched, operation, operations, scratch, refuses, free_bytes, is_aliased }
     }
 }
 
@@ -66,11 +63,6 @@ impl Target for Recorder {
 
     fn begin(&mut self, operation: &'static str) {
         self.operation = operation;
-    }
-
-    fn begin_pair(&mut self) -> Result<()> {
-        self.pairs.push(self.launched.len());
-        Ok(())
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
@@ -170,31 +162,6 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
         let params = tuning.strips(DType::F32, 2000).next().unwrap();
         let entered = |cols| lu(tuning.clone(), 2000, cols).iter().filter(|(kernel, _)| *kernel == "enter_strips").count();
         assert_eq!([entered(most * params.width), entered(most * params.width + 1)], [1, 2], "waits: {groups_may_wait}");
-    }
-}
-
-/// Each product that updates columns on the right of the next block follows a launch that factors strips of this block.
-#[test]
-fn strips_are_factored_beside_products_of_the_block_before() {
-    // on this device, a product reads its operands without copies
-    let facts = DeviceFacts { features: vec![Feature::PartsOfVectors], ..device(DeviceKind::Gpu) };
-    for (groups_may_wait, strips, width) in [(false, "getrf_strip", 8), (true, "getrf_strips", 4)] {
-        let factored = |entries: &str| {
-            let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::Wgsl).preferring(entries, &facts, Dialect::Wgsl);
-            let mut recorder = Recorder::new(facts.clone(), tuning.unwrap());
-            recorder.tuning.groups_may_wait = groups_may_wait;
-            // SAFETY: the recorder runs no kernel.
-            unsafe { enqueue(&mut recorder, DType::F32, &factor(4096, 4096)).unwrap() };
-            recorder
-        };
-        let Recorder { launched, operations, pairs, .. } = factored("beside_strips strips=64");
-        for &first in &pairs {
-            assert_eq!([launched[first].0, launched[first + 1].0], [strips, "gemm_vector"], "{launched:?}");
-            assert_eq!(operations[first..first + 3], ["getrf", "gemm", "getrf"]);
-        }
-        // two of the four blocks have columns on the right of the next block
-        assert_eq!(pairs.len(), 2 * 1024 / (64 * width), "waits: {groups_may_wait}");
-        assert_eq!(factored("").pairs, []);
     }
 }
 

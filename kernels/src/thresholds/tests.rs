@@ -61,7 +61,6 @@ fn the_shipped_database_has_every_threshold_for_all_devices() {
         Threshold::LuColumns => 1 << 18,
         Threshold::LuStrips => 128,
         Threshold::LuWaitingStrips => 256,
-        Threshold::BesideStrips => 0,
         Threshold::StripRows => 32,
         Threshold::StripElements if dtype == DType::F32 => 128,
         Threshold::StripElements => 32,

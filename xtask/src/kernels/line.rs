@@ -39,7 +39,7 @@ impl Subject<'_> {
 }
 
 /// Names of the thresholds between kernels.
-const THRESHOLDS: [&str; 23] = [
+const THRESHOLDS: [&str; 22] = [
     "copy_operands",
     "copied_terms",
     "repack_b",
@@ -54,7 +54,6 @@ const THRESHOLDS: [&str; 23] = [
     "lu_columns",
     "lu_strips",
     "lu_waiting_strips",
-    "beside_strips",
     "strip_rows",
     "strip_elements",
     "trsm_block",

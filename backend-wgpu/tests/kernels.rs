@@ -81,9 +81,13 @@ fn with_inverted_blocks() {
     for (f64, device) in devices(|device| device.with_tiles().unwrap().with_entries("inverted_block unknowns=512").unwrap()) {
         Instructions(&device).triangles::<f32>();
         Instructions(&device).ill_conditioned_triangles::<f32>(77, 32, 128);
+        // the order of the blocks of large triangles in the shipped entries
+        Instructions(&device).ill_conditioned_triangles::<f32>(4100, 512, 1);
         if f64 {
             Instructions(&device).ill_conditioned_triangles::<f64>(77, 32, 128);
             Instructions(&device).choice_of_inverses(77, 32);
+            Instructions(&device).choice_of_inverses(1100, 128);
+            Instructions(&device).ill_conditioned_triangles::<f64>(1100, 128, 16);
         }
     }
 }

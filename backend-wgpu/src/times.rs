@@ -91,20 +91,25 @@ impl Times {
         self.submitted.push((labels, queries, submission));
     }
 
-    /// Waits for the recorded submissions and reads their timestamps.
+    /// Waits for the recorded submissions and reads their timestamps. Each instruction ends with this call, so that few queries exist at a
+    /// time.
     pub fn settle(&mut self, queue: &Queue) -> Result<()> {
-        for (labels, queries, submission) in self.submitted.drain(..) {
-            let stamps = queries.read(queue, &submission)?;
-            let Ok(known) = &mut self.known else { continue };
-            if known.len() + labels.len() > MAX_TIMES {
-                self.known = Err(too_many());
-                continue;
-            }
-            // a kernel does not end before it starts, whatever the driver reports
-            let spans = stamps.chunks_exact(2).map(|span| [span[0], span[1].max(span[0])]);
-            known.extend(labels.into_iter().zip(spans).map(|(label, span)| Launch { label, span }));
+        for (labels, queries, submission) in std::mem::take(&mut self.submitted) {
+            self.store(labels, &queries.read(queue, &submission)?);
         }
         Ok(())
+    }
+
+    /// Stores two timestamps for each launch of `labels`.
+    fn store(&mut self, labels: Vec<Label>, stamps: &[u64]) {
+        let Ok(known) = &mut self.known else { return };
+        if known.len() + labels.len() > MAX_TIMES {
+            self.known = Err(too_many());
+            return;
+        }
+        // a kernel does not end before it starts, whatever the driver reports
+        let spans = stamps.chunks_exact(2).map(|span| [span[0], span[1].max(span[0])]);
+        known.extend(labels.into_iter().zip(spans).map(|(label, span)| Launch { label, span }));
     }
 
     /// Removes the times, and returns them in the order in which the kernels started. A timestamp counts `period` nanoseconds.
@@ -113,7 +118,7 @@ impl Times {
         launches.sort_by_key(|launch| launch.span);
         let first = launches.first().map_or(0, |launch| launch.span[0]);
         let time = |Launch { label: Label { kernel, operation }, span }: Launch| {
-            let [start, end] = span.map(|stamp| (stamp - first) as f64 * f64::from(period) * 1e-9);
+            let [start, end] = span.map(|stamp| (stamp - first) as f64 * f64::from(period) / 1e9);
             KernelTime { kernel, operation, queue: 0, start, end }
         };
         Ok(launches.into_iter().map(time).collect())
@@ -123,4 +128,35 @@ impl Times {
 fn too_many() -> Error {
     let message = format!("the device has run more than {MAX_TIMES} kernels: take their times more often");
     Error::new(ErrorKind::Unsupported, "take_kernel_times", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(kernels: &[&'static str]) -> Vec<Label> {
+        kernels.iter().map(|kernel| Label { kernel, operation: "getrf" }).collect()
+    }
+
+    #[test]
+    fn times_are_seconds_since_the_first_start_and_no_kernel_ends_before_it_starts() {
+        let mut times = Times::default();
+        times.store(labels(&["b", "c"]), &[1500, 2500, 3000, 2000]);
+        times.store(labels(&["a"]), &[1000, 1250]);
+        let time = |kernel, start, end| KernelTime { kernel, operation: "getrf", queue: 0, start, end };
+        // a timestamp of this test counts two seconds
+        let expected = [time("a", 0.0, 500.0), time("b", 1000.0, 3000.0), time("c", 4000.0, 4000.0)];
+        assert_eq!(times.take(2e9).unwrap(), expected);
+        assert_eq!(times.take(1.0).unwrap(), []);
+    }
+
+    #[test]
+    fn too_many_times_are_an_error_once() {
+        let mut times = Times::default();
+        times.store(labels(&["a"; MAX_TIMES]), &[1; 2 * MAX_TIMES]);
+        times.store(labels(&["b"]), &[2, 3]);
+        times.store(labels(&["c"]), &[4, 5]);
+        assert!(times.take(1.0).unwrap_err().to_string().contains("take their times more often"));
+        assert_eq!(times.take(1.0).unwrap(), []);
+    }
 }

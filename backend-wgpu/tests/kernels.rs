@@ -118,9 +118,8 @@ fn kernels_are_timed_if_the_device_records_times() {
         let device = device.with_kernel_times().unwrap();
         Batch::new(&device, 40, [Op::NoTrans; 2], [&a, &a]).unwrap().seconds(3).unwrap();
         let times = device.take_kernel_times().expect("the device records times").unwrap();
-        assert!(times.len() >= 3 && times.iter().all(|time| time.operation == "gemm" && time.start <= time.end), "{times:?}");
+        assert!(times.len() >= 3 && times.iter().all(|time| time.operation == "gemm" && time.start < time.end), "{times:?}");
         assert!(times[0].start == 0.0 && times.is_sorted_by(|one, next| one.start <= next.start), "{times:?}");
-        assert!(times.iter().any(|time| time.start < time.end), "{times:?}");
         assert_eq!(device.take_kernel_times().unwrap().unwrap(), []);
     }
 }

@@ -25,7 +25,8 @@ pub struct Settings {
     /// user's data folder. If the path is empty, devices use only the kernels that ship with Lapidary.
     pub kernels_dir: Option<PathBuf>,
     /// Whether OpenCL and wgpu devices record the times of their kernels ([`Machine::take_kernel_times`](crate::Machine::take_kernel_times)).
-    /// The records slow short kernels. Other devices ignore the setting. No environment variable has this setting.
+    /// The records slow short kernels. A wgpu device without timestamp queries then fails to open. Other devices ignore the setting. No
+    /// environment variable has this setting.
     pub kernel_times: bool,
 }
 

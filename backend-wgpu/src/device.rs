@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lapidary_core::{
-    Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, HostRect, Instruction, Operand, Pending, ProgramCache, Result, Token, Work,
+    Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Feature, HostRect, Instruction, KernelTime, Operand, Pending,
+    ProgramCache, Result, Token, Work,
 };
 use lapidary_kernels::{Database, Dialect, Target, Tuning};
 
@@ -222,6 +223,21 @@ impl WgpuDevice {
         Ok(self)
     }
 
+    /// Makes the device record the times of its kernels, which [`Device::take_kernel_times`] returns. Each kernel then runs in a pass of
+    /// its own, and each instruction is waited for, so that the pauses between kernels are longer. The device keeps the times of at most 2²⁰
+    /// kernels.
+    ///
+    /// # Errors
+    /// The device was created without `TIMESTAMP_QUERY`.
+    pub fn with_kernel_times(self) -> Result<Self> {
+        if !self.facts.has(Feature::Timestamps) {
+            let message = "the device was made without TIMESTAMP_QUERY: see required_features";
+            return Err(Error::new(ErrorKind::Unsupported, "with_kernel_times", message));
+        }
+        self.kernels().record_times();
+        Ok(self)
+    }
+
     /// Looks up the kernels in `database` instead of the database of this crate.
     #[must_use]
     pub fn with_database(self, database: &Database) -> Self {
@@ -342,6 +358,10 @@ impl Device for WgpuDevice {
 
     fn trim(&self) {
         self.kernels().trim();
+    }
+
+    fn take_kernel_times(&self) -> Option<Result<Vec<KernelTime>>> {
+        self.kernels().take_times()
     }
 
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, ProgramCache, Result};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, ProgramCache, Result};
 use lapidary_kernels::{Arg, Call, Database, Dialect, Program, Purpose, Scratch, Target, Tuning, instructions, wgsl};
 
 use crate::buffer::Buffer;
 use crate::conv::View;
 use crate::program::Programs;
 use crate::queue::{Queue, Submission};
+use crate::times::{Label, Queries, Times};
 
 /// Number of kernel calls in the first compute pass of an instruction, and the maximum number in any compute pass. Until this
 /// maximum, each pass holds twice as many kernel calls as the previous pass. The device runs a pass while the host collects the
@@ -44,6 +45,8 @@ pub(crate) struct Kernels {
     /// The last submitted pass.
     submitted: Option<Submission>,
     scratch: Scratch<Buffer>,
+    /// The times of kernels, if the device records them.
+    times: Option<Times>,
 }
 
 /// Key of a bind group: a program, the name of a kernel of the program, and the buffers of the operands.
@@ -56,6 +59,7 @@ struct Gathered {
     bound: wgpu::BindGroup,
     offset: u32,
     groups: [u32; 2],
+    label: Label,
 }
 
 impl Kernels {
@@ -85,7 +89,19 @@ impl Kernels {
             bound: HashMap::new(),
             submitted: None,
             scratch: Scratch::default(),
+            times: None,
         })
+    }
+
+    /// Records the times of kernels from now on.
+    pub fn record_times(&mut self) {
+        self.times = Some(Times::default());
+    }
+
+    /// Removes and returns the times of the kernels. `None` if the device records no times.
+    pub fn take_times(&mut self) -> Option<Result<Vec<KernelTime>>> {
+        let period = self.queue.timestamp_period();
+        self.times.as_mut().map(|times| times.take(period))
     }
 
     /// Replaces the kernels of the database. The limit of scratch memory stays.
@@ -137,7 +153,9 @@ impl Kernels {
         // SAFETY: the caller of `run` upholds the contract of `instructions::enqueue`.
         let mut enqueue = |_| unsafe { instructions::enqueue(self, dtype, instruction) };
         let guarded = queue.guarded("launch", |_| (0..times).try_for_each(&mut enqueue));
-        let result = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
+        let submitted = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
+        let settled = self.times.as_mut().map_or(Ok(()), |times| times.settle(&queue));
+        let result = submitted.and(settled);
         self.discard();
         self.programs.keep();
         let last = self.submitted.take();
@@ -164,20 +182,32 @@ impl Kernels {
         // `written` is empty until the submission has succeeded: if the write fails, the contents of the buffer are unknown
         let written = std::mem::take(&mut self.written);
         let (queue, calls, staged) = (&self.queue, &self.calls, &self.staged);
-        let submission = queue.guarded("launch", |device| {
+        let is_timed = self.times.is_some();
+        let (submission, queries) = queue.guarded("launch", |device| {
             if !written.starts_with(staged) {
                 queue.write(&self.arguments, staged);
             }
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("EXEC") });
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            for call in calls {
-                pass.set_pipeline(&call.pipeline);
-                pass.set_bind_group(0, &call.bound, &[call.offset]);
-                pass.dispatch_workgroups(call.groups[0], call.groups[1], 1);
+            let queries = is_timed.then(|| Queries::new(device, calls.len()));
+            // only a whole pass has timestamps
+            let calls_per_pass = if is_timed { 1 } else { calls.len() };
+            for (number, calls) in (0..).zip(calls.chunks(calls_per_pass)) {
+                let timestamp_writes = queries.as_ref().map(|queries| queries.of(number));
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
+                for call in calls {
+                    pass.set_pipeline(&call.pipeline);
+                    pass.set_bind_group(0, &call.bound, &[call.offset]);
+                    pass.dispatch_workgroups(call.groups[0], call.groups[1], 1);
+                }
             }
-            drop(pass);
-            queue.submit(encoder)
+            if let Some(queries) = &queries {
+                queries.resolve(&mut encoder);
+            }
+            (queue.submit(encoder), queries)
         })?;
+        if let (Some(times), Some(queries)) = (&mut self.times, queries) {
+            times.add(self.calls.iter().map(|call| call.label).collect(), queries, submission.clone());
+        }
         self.submitted = Some(submission);
         self.calls.clear();
         self.written = if written.starts_with(&self.staged) { written } else { std::mem::take(&mut self.staged) };
@@ -243,6 +273,12 @@ impl Target for Kernels {
         &self.tuning
     }
 
+    fn begin(&mut self, operation: &'static str) {
+        if let Some(times) = &mut self.times {
+            times.operation = operation;
+        }
+    }
+
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         if self.calls.len() == self.room {
             self.submit()?;
@@ -267,7 +303,9 @@ impl Target for Kernels {
             let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &kernel.layout, entries: &entries };
             self.queue.device().create_bind_group(&descriptor)
         });
-        self.calls.push(Gathered { pipeline: kernel.pipeline.clone(), bound: bound.clone(), offset, groups });
+        let operation = self.times.as_ref().map_or("", |times| times.operation);
+        let label = Label { kernel: call.kernel, operation };
+        self.calls.push(Gathered { pipeline: kernel.pipeline.clone(), bound: bound.clone(), offset, groups, label });
         Ok(())
     }
 

@@ -19,6 +19,7 @@ mod probe;
 mod program;
 mod queue;
 mod startup;
+mod times;
 mod transfers;
 
 pub use batch::Batch;

@@ -70,9 +70,13 @@ fn load(disk: &ProgramCache, key: &str) -> Option<bool> {
 fn ask(queue: &Queue, text: &str, patience: Duration) -> Result<Option<bool>> {
     let (answers, submission) = queue.guarded("probe", |device| submit(queue, device, text))?;
     let start = Instant::now();
-    while !queue.is_done(&submission) {
+    loop {
+        // the time is compared first, so that without patience there is no answer, however fast the device is
         if start.elapsed() >= patience || queue.lost().is_some() {
             return Ok(None);
+        }
+        if queue.is_done(&submission) {
+            break;
         }
         sleep(PAUSE);
     }

@@ -161,6 +161,11 @@ impl Queue {
         self.queue.write_buffer(buffer, 0, bytes);
     }
 
+    /// Returns the number of nanoseconds that a timestamp of the device counts.
+    pub fn timestamp_period(&self) -> f32 {
+        self.queue.get_timestamp_period()
+    }
+
     /// Submits the commands of `encoder` to the queue, and returns a handle to them.
     pub fn submit(&self, encoder: wgpu::CommandEncoder) -> Submission {
         self.queue.submit([encoder.finish()]);

@@ -62,6 +62,14 @@ fn from_parts(device: wgpu::Device, queue: wgpu::Queue) -> lapidary_core::Result
 }
 
 #[test]
+fn a_device_that_was_made_without_timestamps_records_no_times() {
+    let Some((device, queue)) = of_application() else { return };
+    let error = from_parts(device, queue).unwrap().with_kernel_times().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("TIMESTAMP_QUERY"), "{error}");
+}
+
+#[test]
 fn a_device_that_was_destroyed_before_counts_as_lost_at_once() {
     for polled in [false, true] {
         let Some((device, queue)) = of_application() else { return };

@@ -81,9 +81,13 @@ fn with_inverted_blocks() {
     for (f64, device) in devices(|device| device.with_tiles().unwrap().with_entries("inverted_block unknowns=512").unwrap()) {
         Instructions(&device).triangles::<f32>();
         Instructions(&device).ill_conditioned_triangles::<f32>(77, 32, 128);
+        // the order of the blocks of large triangles in the shipped entries
+        Instructions(&device).ill_conditioned_triangles::<f32>(4100, 512, 1);
         if f64 {
             Instructions(&device).ill_conditioned_triangles::<f64>(77, 32, 128);
             Instructions(&device).choice_of_inverses(77, 32);
+            Instructions(&device).choice_of_inverses(1100, 128);
+            Instructions(&device).ill_conditioned_triangles::<f64>(1100, 128, 16);
         }
     }
 }
@@ -103,6 +107,20 @@ fn with_unusual_products() {
             prefer(&device, entry);
             Instructions(&device).products::<f32>();
         }
+    }
+}
+
+#[test]
+fn kernels_are_timed_if_the_device_records_times() {
+    let a = [1.0_f32; 1600];
+    for (_, device) in devices(|device| device) {
+        assert!(device.take_kernel_times().is_none());
+        let device = device.with_kernel_times().unwrap();
+        Batch::new(&device, 40, [Op::NoTrans; 2], [&a, &a]).unwrap().seconds(3).unwrap();
+        let times = device.take_kernel_times().expect("the device records times").unwrap();
+        assert!(times.len() >= 3 && times.iter().all(|time| time.operation == "gemm" && time.start < time.end), "{times:?}");
+        assert!(times[0].start == 0.0 && times.is_sorted_by(|one, next| one.start <= next.start), "{times:?}");
+        assert_eq!(device.take_kernel_times().unwrap().unwrap(), []);
     }
 }
 

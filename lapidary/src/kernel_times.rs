@@ -10,13 +10,14 @@ impl Machine {
     /// are relative to the first of them.
     ///
     /// # Errors
-    /// A device records no times, because it is no OpenCL device or [`Settings::kernel_times`](crate::Settings::kernel_times) is not set; a
-    /// kernel failed; or a device ran more kernels than it keeps times of (2²⁰).
+    /// A device records no times, because it is no OpenCL or wgpu device or [`Settings::kernel_times`](crate::Settings::kernel_times) is not
+    /// set; a kernel failed; or a device ran more kernels than it keeps times of (2²⁰).
     pub fn take_kernel_times(&self) -> Result<Vec<Vec<KernelTime>>> {
         let mut taken = Vec::new();
         self.visit_devices(&mut |device| {
             let missing = || {
-                let message = "the device records no times of kernels: open an OpenCL device with the setting `kernel_times`";
+                let message =
+                    "the device records no times of kernels: open an OpenCL or wgpu device with the setting `kernel_times`";
                 Err(Error::new(ErrorKind::Unsupported, "take_kernel_times", message))
             };
             let times = device.take_kernel_times().unwrap_or_else(missing);

@@ -117,9 +117,13 @@ impl Opening<'_> {
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let kernels = self.kernels();
                 let open = |&index: &usize| crate::wgpu::WgpuDevice::open(index, limit, Arc::clone(&cache));
-                let with_kernels = move |device: crate::wgpu::WgpuDevice| boxed(device.with_database(&kernels));
+                let times = self.settings.kernel_times;
+                let with_kernels = move |device: crate::wgpu::WgpuDevice| {
+                    let device = device.with_database(&kernels);
+                    Ok(boxed(if times { device.with_kernel_times()? } else { device }))
+                };
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |indices| indices.iter().map(|index| open(index).map(&with_kernels)).collect())
+                self.extend(pick, &kind, |indices| indices.iter().map(|index| open(index).and_then(&with_kernels)).collect())
             }
         }
     }

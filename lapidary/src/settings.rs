@@ -24,8 +24,9 @@ pub struct Settings {
     /// Folder of the user's tuned kernels, which `lapidary tune` writes. If the setting is `None`, the folder is a part of the
     /// user's data folder. If the path is empty, devices use only the kernels that ship with Lapidary.
     pub kernels_dir: Option<PathBuf>,
-    /// Whether OpenCL devices record the times of their kernels ([`Machine::take_kernel_times`](crate::Machine::take_kernel_times)).
-    /// The records slow short kernels. Other devices ignore the setting. No environment variable has this setting.
+    /// Whether OpenCL and wgpu devices record the times of their kernels ([`Machine::take_kernel_times`](crate::Machine::take_kernel_times)).
+    /// The records slow short kernels. A wgpu device without timestamp queries then fails to open. Other devices ignore the setting. No
+    /// environment variable has this setting.
     pub kernel_times: bool,
 }
 

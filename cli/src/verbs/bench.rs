@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Run each size once more while the device records the time of each kernel, and print a table of the kernels, and for LU of the
-    /// tasks. Needs one OpenCL device. The timed repetitions record no times of kernels, because the records slow short kernels
+    /// tasks. Needs one OpenCL or wgpu device. The timed repetitions record no times of kernels, because the records slow short kernels
     #[arg(long, conflicts_with_all = ["sweep", "mixed"])]
     kernels: bool,
     /// Write a timeline of the last repetition to FILE, as a picture (.svg) or for Perfetto (.json). With --kernels, the timeline
@@ -147,13 +147,13 @@ fn timed(args: &Args, machine: &Machine) -> Result<Machine> {
     let devices = names(machine.devices());
     if machine.devices().count() > 1 {
         return Err(Failure::usage(format!(
-            "--kernels times the kernels of one OpenCL device; choose it with --device among {devices}"
+            "--kernels times the kernels of one OpenCL or wgpu device; choose it with --device among {devices}"
         )));
     }
     let timed = args.device.open_timed(args.shape.nb()?)?;
     if timed.take_kernel_times().is_err() {
         let message =
-            format!("--kernels: {devices} records no times of kernels; choose an OpenCL device, such as --device opencl:0");
+            format!("--kernels: {devices} records no times of kernels; choose an OpenCL or wgpu device, such as --device opencl:0");
         return Err(Failure::usage(message));
     }
     Ok(timed)

@@ -243,23 +243,37 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
     assert_eq!(inverses(1024, "inverted_block unknowns=32"), [1, 0, 2, 1, 32, 0]);
 }
 
-/// Blocks are inverted on the only device where inverses have been measured to be faster.
+/// Blocks are inverted on the devices where inverses have been measured to be faster: compute capability 9.0 by OpenCL, and GPUs of NVIDIA by
+/// wgpu, whose facts state no architecture.
 #[test]
-fn compute_capability_9_inverts_blocks_of_large_triangles() {
-    let mut facts = device(DeviceKind::Gpu);
-    facts.identity.architecture = "sm_90".to_owned();
-    let alpha = Value::new(DType::F64, 1.0);
-    let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-    let solutions_for = |sides, mode, dialect, n: usize| {
-        let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(n, n), b: view(n, sides) };
-        let tuning = Tuning::lookup(Database::shipped(), &facts, dialect);
-        launches(&facts, &tuning, DType::F64, &solve).unwrap().into_iter().filter(|launch| launch.kernel == "solve_copy").count()
+fn blocks_of_large_triangles_are_inverted_where_inverses_are_faster() {
+    let of = |kind, vendor: &str, architecture: &str| {
+        let [vendor, architecture] = [vendor, architecture].map(str::to_owned);
+        let facts = device(kind);
+        DeviceFacts { identity: Identity { vendor, architecture, ..facts.identity.clone() }, ..facts }
     };
-    let solutions = |mode, dialect, n| solutions_for(100, mode, dialect, n);
-    // a smaller triangle is worth its inverses with many right-hand sides
-    assert_eq!([4095, 4096].map(|sides| solutions_for(sides, TrsmMode::default(), Dialect::OpenClC, 1024)), [0, 8]);
-    let by_default = |n| solutions(TrsmMode::default(), Dialect::OpenClC, n);
-    assert_eq!([2047, 2048, 4096, 8192].map(by_default), [0, 8, 8, 16]);
-    assert_eq!(solutions(TrsmMode::Substitution, Dialect::OpenClC, 4096), 0);
-    assert_eq!(solutions(TrsmMode::Inverted, Dialect::Wgsl, 4096), 0);
+    let (by_opencl, by_wgpu) = (of(DeviceKind::Gpu, "NVIDIA Corporation", "sm_90"), of(DeviceKind::Gpu, "NVIDIA", ""));
+    let solutions = |facts: &DeviceFacts, dialect, dtype, mode, n: usize, sides| {
+        let (alpha, side, uplo, op, diag) = (Value::new(dtype, 1.0), Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+        let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(n, n), b: view(n, sides) };
+        let tuning = Tuning::lookup(Database::shipped(), facts, dialect);
+        launches(facts, &tuning, dtype, &solve).unwrap().into_iter().filter(|launch| launch.kernel == "solve_copy").count()
+    };
+    for (facts, dialect) in [(&by_opencl, Dialect::OpenClC), (&by_wgpu, Dialect::Wgsl)] {
+        let by_default = |dtype, n, sides| solutions(facts, dialect, dtype, TrsmMode::default(), n, sides);
+        assert_eq!([2047, 2048, 4096, 8192].map(|n| by_default(DType::F64, n, 100)), [0, 8, 8, 16], "{dialect:?}");
+        assert_eq!([2048, 4095, 4096, 8192].map(|n| by_default(DType::F32, n, 100)), [0, 0, 8, 16], "{dialect:?}");
+        // a smaller triangle is worth its inverses with many right-hand sides
+        assert_eq!([4095, 4096].map(|sides| by_default(DType::F64, 1024, sides)), [0, 8], "{dialect:?}");
+        assert_eq!(solutions(facts, dialect, DType::F64, TrsmMode::Substitution, 4096, 100), 0, "{dialect:?}");
+    }
+    let others = [
+        (by_opencl, Dialect::Wgsl),
+        (by_wgpu, Dialect::OpenClC),
+        (of(DeviceKind::Gpu, "AMD", ""), Dialect::Wgsl),
+        (of(DeviceKind::Cpu, "NVIDIA", ""), Dialect::Wgsl),
+    ];
+    for (facts, dialect) in &others {
+        assert_eq!(solutions(facts, *dialect, DType::F64, TrsmMode::Inverted, 4096, 100), 0, "{facts:?}");
+    }
 }

@@ -69,7 +69,7 @@ fn an_update_runs_beside_the_next_panel() {
         assert!(next.all(|task| later.iter().filter(|&&to| to == task).count() == 2), "{step}: {later:?}");
         assert!(!graph.tasks.successors(step).contains(&(step + 1)), "a panel waits for the update beside it, task {step}");
     }
-    assert!(plan.to_string().contains(&", beside a panel of 80 × 30 elements\n"), "{plan}");
+    assert!(plan.to_string().contains(", beside a panel of 80 × 30 elements\n"), "{plan}");
 }
 
 /// Simulates LU on a device with `queues` queues of kernels, each of which computes an operation in a nanosecond.

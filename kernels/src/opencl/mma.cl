@@ -18,8 +18,7 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #endif
 }
 
-// Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions. It moves loads in
-// OpenCL C ahead, and the work-items then need more registers than they have.
+// Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions.
 static void read_element(real *x, Address at) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*x) : "r"(at));
 }

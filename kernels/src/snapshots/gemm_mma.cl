@@ -74,8 +74,7 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #endif
 }
 
-// Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions. It moves loads in
-// OpenCL C ahead, and the work-items then need more registers than they have.
+// Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions.
 static void read_element(real *x, Address at) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*x) : "r"(at));
 }
@@ -107,6 +106,10 @@ static Address opaque(Address at) {
 //     If the terms of both factors are contiguous, chunks are not permuted. The distance of two lines is then P_LINE or Q_LINE.
 
 #define SWAPPED (TRANS_A && TRANS_B)
+// Whether the work-items read local memory by instructions that the compiler keeps in order. It moves loads in OpenCL C ahead, so that
+// registers spill if a factor is transposed. If none is, and the tiles are whole, large parts of a tile are faster with these loads
+// (bench/results/opencl/2026-11-26-h100-product-shapes.txt).
+#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MW * NW < 64 * 32)
 // whether the terms of a factor are contiguous in memory
 #define P_BY_TERMS (TRANS_A && !TRANS_B)
 #define Q_BY_TERMS (SWAPPED || !TRANS_B)
@@ -171,9 +174,37 @@ static Address pass_by_lines(Address first, uint terms, uint wg) {
 }
 
 // place of an element of a slice, and the place of element `index` of the slices
+#if READS_IN_ORDER
 typedef Address Place;
 #define PLACE(index) (local_at + (index) * REAL_BYTES)
+#else
+typedef __local const double *Place;
+#define PLACE(index) (slices + (index))
+#endif
 
+#if !READS_IN_ORDER
+// The reads below in OpenCL C, for products in which no factor is transposed.
+static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
+    const uint g = lane / 4, t = lane % 4;
+    #pragma unroll
+    for (int i = 0; i < P_PARTS; ++i)
+        #pragma unroll
+        for (int s = 0; s < 2; ++s) {
+            const double2 pair = *(__local const double2 *)(slice + (8 * u + 2 * t + s) * P_WG + first + 16 * i + (g ^ 2 * t) * 2);
+            p[i][2 * s] = pair.x;
+            p[i][2 * s + 1] = pair.y;
+        }
+}
+static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
+    const uint g = lane / 4, t = lane % 4;
+    #pragma unroll
+    for (int i = 0; i < Q_PARTS; ++i) {
+        const double2 pair = *(__local const double2 *)(slice + (first + 8 * i + g) * Q_LINE + (4 * u + t ^ 4 * (g % 2)) * 2);
+        q[i][0] = pair.x;
+        q[i][1] = pair.y;
+    }
+}
+#else
 // Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
 static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
@@ -220,6 +251,7 @@ static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, ui
 #endif
     }
 }
+#endif
 
 // Writes the sub-group's elements of C, whose first one is element (i, j).
 static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong m, ulong n, double alpha,

@@ -58,9 +58,10 @@ static Address pass_by_lines(Address first, uint terms, uint wg) {
     return first + terms * wg * 4;
 }
 
-// place of an element of a slice, and the place of element `index` of the slices
+// place of an element of a slice, place of the first element of all slices, and the place `elements` after another one
 typedef __local const float *Place;
-#define PLACE(index) (slices + (index))
+#define FIRST slices
+#define AFTER(place, elements) ((place) + (elements))
 
 // Reads 4 neighbouring elements.
 static void read_part(float part[4], Place at) {

@@ -18,9 +18,9 @@
 
 #define SWAPPED (TRANS_A && TRANS_B)
 // Whether the work-items read local memory by instructions that the compiler keeps in order. It moves loads in OpenCL C ahead, so that
-// registers spill if a factor is transposed. If none is, and the tiles are whole, large parts of a tile are faster with these loads
+// registers spill if a factor is transposed. Only whole tiles of 128 x 128 elements without transpositions are faster with these loads
 // (bench/results/opencl/2026-11-26-h100-product-shapes.txt).
-#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MW * NW < 64 * 32)
+#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG * NWG < 128 * 128)
 // whether the terms of a factor are contiguous in memory
 #define P_BY_TERMS (TRANS_A && !TRANS_B)
 #define Q_BY_TERMS (SWAPPED || !TRANS_B)
@@ -84,13 +84,15 @@ static Address pass_by_lines(Address first, uint terms, uint wg) {
     return (first ^ (terms & 6) * 16) + terms * wg * 8;
 }
 
-// place of an element of a slice, and the place of element `index` of the slices
+// place of an element of a slice, place of the first element of all slices, and the place `elements` after another one
 #if READS_IN_ORDER
 typedef Address Place;
-#define PLACE(index) (local_at + (index) * REAL_BYTES)
+#define FIRST local_at
+#define AFTER(place, elements) ((place) + (elements) * REAL_BYTES)
 #else
 typedef __local const double *Place;
-#define PLACE(index) (slices + (index))
+#define FIRST slices
+#define AFTER(place, elements) ((place) + (elements))
 #endif
 
 #if !READS_IN_ORDER

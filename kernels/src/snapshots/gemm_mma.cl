@@ -11,6 +11,7 @@
 #define SPLIT 2
 #define UNIT 8
 #define GUARDED 1
+#define ALIGNED 0
 #define TRANS_A 0
 #define TRANS_B 1
 #define V 1
@@ -107,9 +108,9 @@ static Address opaque(Address at) {
 
 #define SWAPPED (TRANS_A && TRANS_B)
 // Whether the work-items read local memory by instructions that the compiler keeps in order. It moves loads in OpenCL C ahead, so that
-// registers spill if a factor is transposed. If none is, and the tiles are whole, large parts of a tile are faster with these loads
+// registers spill if a factor is transposed. Only whole tiles of 128 x 128 elements without transpositions are faster with these loads
 // (bench/results/opencl/2026-11-26-h100-product-shapes.txt).
-#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MW * NW < 64 * 32)
+#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG * NWG < 128 * 128)
 // whether the terms of a factor are contiguous in memory
 #define P_BY_TERMS (TRANS_A && !TRANS_B)
 #define Q_BY_TERMS (SWAPPED || !TRANS_B)
@@ -173,13 +174,15 @@ static Address pass_by_lines(Address first, uint terms, uint wg) {
     return (first ^ (terms & 6) * 16) + terms * wg * 8;
 }
 
-// place of an element of a slice, and the place of element `index` of the slices
+// place of an element of a slice, place of the first element of all slices, and the place `elements` after another one
 #if READS_IN_ORDER
 typedef Address Place;
-#define PLACE(index) (local_at + (index) * REAL_BYTES)
+#define FIRST local_at
+#define AFTER(place, elements) ((place) + (elements) * REAL_BYTES)
 #else
 typedef __local const double *Place;
-#define PLACE(index) (slices + (index))
+#define FIRST slices
+#define AFTER(place, elements) ((place) + (elements))
 #endif
 
 #if !READS_IN_ORDER
@@ -457,8 +460,8 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
     uint stage = 0;
     WAIT_FOR_COPIES(STAGES - 2);
     barrier(CLK_LOCAL_MEM_FENCE);
-    read_q(q[0], PLACE(0), 0, q_first, lane);
-    read_p(p[0], PLACE(Q_SLICE), 0, p_first, lane);
+    read_q(q[0], FIRST, 0, q_first, lane);
+    read_p(p[0], AFTER(FIRST, Q_SLICE), 0, p_first, lane);
 
     #pragma unroll 1
     for (; left > 0; --left) {
@@ -471,9 +474,9 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
             // the last reads of the last slice are not used
-            const uint from = stage * SLICE;
-            read_q(q[(u + 1) % 2], PLACE(from), (u + 1) % STEPS, q_first, lane);
-            read_p(p[(u + 1) % 2], PLACE(from + Q_SLICE), (u + 1) % STEPS, p_first, lane);
+            const Place from = AFTER(FIRST, stage * SLICE);
+            read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
+            read_p(p[(u + 1) % 2], AFTER(from, Q_SLICE), (u + 1) % STEPS, p_first, lane);
             if (u == 0) {
                 // the next copy writes to the stage that the previous slice has left free
                 if (left >= STAGES) {

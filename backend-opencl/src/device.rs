@@ -1,13 +1,14 @@
 //! The [`Device`] implementation for OpenCL.
 
+use std::slice::from_ref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Lookahead, Operand, Pending,
-    Piece, PinnedMemory, ProgramCache, Result, Token, Work,
+    DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Lookahead, Operand,
+    PanelShape, Pending, Piece, PinnedMemory, ProgramCache, Result, Token, Work,
 };
 use lapidary_kernels::Database;
 
@@ -267,17 +268,17 @@ impl Device for OpenClDevice {
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the caller guarantees the contract of `Device::launch` until this method returns. The wait for the event makes
         // the driver start the kernels.
-        unsafe { self.enqueue(instruction, (0, None), &[])?.wait() }
+        unsafe { self.enqueue(from_ref(instruction), (0, None), &[])?.wait() }
     }
 
-    unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+    unsafe fn launch_and_read(&self, instructions: &[Instruction<Operand<'_>>], reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let piece = |from: &Buffer, to: &HostRect| self.store.single_piece(to).filter(|_| !from.is_adopted());
         let pieces = reads.iter().map(|(from, to)| Some((from.get(), *to, piece(from.get(), to)?)));
         let pieces: Option<Vec<(&Buffer, HostRect, Piece)>> = pieces.collect();
         // SAFETY: the caller guarantees the contract of `Device::launch_and_read` until this method returns. The queue runs the
         // copies after the kernels.
         unsafe {
-            let running = self.enqueue(instruction, (0, None), &[])?;
+            let running = self.enqueue(instructions, (0, None), &[])?;
             let read = pieces.as_ref().map(|pieces| self.health.record_loss(self.store.read_each(&running.queue, pieces)));
             running.wait()?;
             match read {
@@ -299,7 +300,7 @@ impl Device for OpenClDevice {
                 Work::Read { from, to } => self.transfer(&self.store, to, from.get(), false),
                 Work::Run { instruction, queue, beside_panel } => {
                     let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
-                    let running = self.enqueue(instruction, (queue, beside_panel), &events)?;
+                    let running = self.enqueue(from_ref(instruction), (queue, beside_panel), &events)?;
                     // a driver may never start a command that is not flushed, and polling its event would then never end
                     match self.health.record_loss(running.queue.flush()) {
                         Ok(()) => Ok(Token::new(running)),
@@ -359,21 +360,24 @@ impl OpenClDevice {
         })
     }
 
-    /// Enqueues an instruction in the kernel queue with the index `place.0`, beside a panel of `place.1` rows. The instruction starts after
-    /// the events in `after`, which belong to other queues.
+    /// Enqueues instructions in the kernel queue with the index `place.0`, beside a panel of `place.1` rows. The first instruction starts
+    /// after the events in `after`, which belong to other queues.
     ///
     /// # Safety
     /// The contract of [`Device::submit`] holds.
     unsafe fn enqueue(
         &self,
-        instruction: &Instruction<Operand<'_>>,
-        place: (usize, Option<usize>),
+        instructions: &[Instruction<Operand<'_>>],
+        place: (usize, Option<PanelShape>),
         after: &[&Event],
     ) -> Result<Running> {
+        let views = instructions.iter().map(|instruction| (instruction.dtype(), instruction.map(view)));
         // SAFETY: the caller guarantees the contract of `Device::submit`.
-        let enqueue = || unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), place, after) };
-        let (queue, event) = self.health.unless_lost(enqueue)?;
-        Ok(Running { queue, event, instruction: Some(instruction.name()), health: self.health.clone() })
+        let (queue, event) = self.health.unless_lost(|| unsafe { self.kernels().run(views, place, after) })?;
+        // the event does not tell which of several instructions failed
+        let mut names = instructions.iter().map(Instruction::name);
+        let instruction = names.next().filter(|first| names.all(|name| name == *first));
+        Ok(Running { queue, event, instruction, health: self.health.clone() })
     }
 
     fn alloc_within_reserve(&self, bytes: usize) -> Result<Buffer> {

@@ -173,31 +173,38 @@ impl Kernels {
         Ok((product.program(DType::F32), product.kernel()))
     }
 
-    /// Enqueues an instruction on matrices of `dtype` in the queue with the index `number`. The instruction starts after the events
-    /// in `after`, which belong to other queues. If `beside_panel` is the shape of a panel, another queue factors this panel while
-    /// the instruction runs. Returns the queue and the event that signals the end of the instruction.
+    /// Enqueues instructions, each on matrices of a type, in the queue with the index `number`. The first instruction starts after the
+    /// events in `after`, which belong to other queues. If `beside_panel` is the shape of a panel, another queue factors this
+    /// panel while the instructions run. Returns the queue and the event that signals the end of the last instruction. There is one
+    /// event for all instructions, because a marker after each of them would slow short kernels.
     ///
     /// # Safety
     /// The conditions of [`instructions::enqueue`] hold.
-    pub unsafe fn run(
+    pub unsafe fn run<'a>(
         &mut self,
-        dtype: DType,
-        instruction: &Instruction<View<'_>>,
+        instructions: impl IntoIterator<Item = (DType, Instruction<View<'a>>)>,
         (number, beside_panel): (usize, Option<PanelShape>),
         after: &[&Event],
     ) -> Result<(Arc<Queue>, Event)> {
         (self.current, self.beside_panel) = (number, beside_panel);
         let queue = Arc::clone(&self.lanes[number].queue);
-        let begun = queue.wait_for(after);
-        // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
-        let enqueued = begun.and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
+        let mut name = None;
+        let mut enqueue = |(dtype, instruction): (DType, Instruction<View<'_>>)| {
+            name = Some(instruction.name());
+            // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
+            unsafe { instructions::enqueue(self, dtype, &instruction) }
+        };
+        let enqueued = queue.wait_for(after).and_then(|()| instructions.into_iter().try_for_each(&mut enqueue));
         let end = enqueued.and_then(|()| queue.end());
         end.map(|end| (Arc::clone(&queue), end)).map_err(|error| {
             // the wait is necessary because kernels enqueued before the error may access memory that the caller frees after the
             // error
             let finished = queue.finish();
             let error = finished.err().filter(|finished| finished.kind() == ErrorKind::DeviceLost).unwrap_or(error);
-            error.with("instruction", instruction.name())
+            match name {
+                Some(name) => error.with("instruction", name),
+                None => error,
+            }
         })
     }
 }
@@ -301,7 +308,7 @@ mod tests {
         let part = |rows| View { buffer: &buffer, at: 0, rows, cols: 1, ld: rows };
         let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part(2), ipiv: part(1), info: part(1) };
         // SAFETY: the views lie in the buffer, which nothing else accesses.
-        let (_, event) = unsafe { kernels.run(DType::F32, &panel, (0, None), &[]).unwrap() };
+        let (_, event) = unsafe { kernels.run([(DType::F32, panel)], (0, None), &[]).unwrap() };
         crate::queue::wait(&event).unwrap();
         let runs = |items| kernels.runs.get(&Program::Panel { dtype: DType::F32, items }).copied();
         assert_eq!([items, 8].map(runs), [Some(false), Some(true)]);
@@ -326,7 +333,7 @@ mod tests {
             let a = View { buffer: &matrix, at: 0, rows, cols, ld: rows };
             let panel = Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info };
             // SAFETY: the views lie in the buffer, which nothing else accesses.
-            let (_, event) = unsafe { kernels.run(dtype, &panel, (0, None), &[]).unwrap() };
+            let (_, event) = unsafe { kernels.run([(dtype, panel)], (0, None), &[]).unwrap() };
             crate::queue::wait(&event).unwrap();
             let records = kernels.scratch(Purpose::Synchronisation, 0).unwrap();
             let mut words = vec![0_u64; RECORD_BYTES / size_of::<u64>()];

@@ -39,7 +39,7 @@ impl Health {
 pub(crate) struct Running {
     pub queue: Arc<Queue>,
     pub event: Event,
-    /// Name of the instruction; `None` for a transfer.
+    /// Name of the instruction; `None` for a transfer and for several instructions with different names.
     pub instruction: Option<&'static str>,
     pub health: Health,
 }

@@ -145,7 +145,7 @@ fn with_each_model_of_memory() {
 
 /// Parameters of the kernel for matrix units, with its instructions replaced by their definition and small tiles.
 const SMALL_MMA: MmaParams =
-    MmaParams { mwg: 32, nwg: 32, kwg: 16, mw: 16, nw: 16, stages: 2, raster: 2, split: 1, unit: 0, guarded: true };
+    MmaParams { mwg: 32, nwg: 32, kwg: 16, mw: 16, nw: 16, stages: 2, raster: 2, split: 1, unit: 0, guarded: true, aligned: false };
 
 /// Computes products by the kernel for matrix units. Each case computes one product only, as in [`with_each_model_of_memory`]. Matrices
 /// with an even number of rows lie on whole pairs of elements, and in single precision, if the number of rows is a multiple of four, on whole

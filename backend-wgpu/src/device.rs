@@ -322,14 +322,15 @@ impl Device for WgpuDevice {
         unsafe { self.launch_times(instruction, 1) }
     }
 
-    unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+    unsafe fn launch_and_read(&self, instructions: &[Instruction<Operand<'_>>], reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+        let mut running = Vec::new();
         // SAFETY: the caller upholds the contract of `Device::launch_and_read` for the operands and the rectangles. A wgpu device
-        // has a single queue, which runs the copies after the kernels.
-        unsafe {
-            let Some(running) = self.submit_times(instruction, 1)? else { return self.store.read_each(reads) };
-            let read = self.store.read_each(reads);
-            running.wait().and(read)
-        }
+        // has a single queue, which runs the instructions in order and the copies after them.
+        let read = unsafe {
+            let mut submit = |instruction| self.submit_times(instruction, 1).map(|submitted| running.extend(submitted));
+            instructions.iter().try_for_each(&mut submit).and_then(|()| self.store.read_each(reads))
+        };
+        running.iter().map(Running::wait).fold(Ok(()), Result::and).and(read)
     }
 
     unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {

@@ -40,7 +40,7 @@ use crate::instruction::{Extent, Instruction};
 use crate::kernel_time::KernelTime;
 use crate::matrix::{Home, RawMat};
 use crate::scalar::{DType, Element};
-use crate::token::Token;
+use crate::token::{Submitted, Token};
 
 /// A column-major rectangle in memory that a device can access.
 #[derive(Clone, Copy, Debug)]
@@ -279,21 +279,27 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// The kernel could not be built, or failed.
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
 
-    /// Runs an instruction, then copies buffers into host rectangles. The default implementation waits for the instruction and for
-    /// each copy. A backend in which a wait takes long should submit the instruction and all copies, and wait only once.
+    /// Runs instructions in order, then copies buffers into host rectangles. The default implementation submits all instructions to
+    /// kernel queue 0, and waits for each of them and for each copy. A backend in which a wait takes long should wait only once.
     ///
     /// # Safety
-    /// The requirements of [`Device::launch`] and [`Device::read`] must hold, except that the instruction may write the buffers
-    /// from which `reads` copies.
+    /// Each instruction must meet the requirements of [`Device::launch`], except that it may access what an earlier instruction
+    /// writes. The requirements of [`Device::read`] must hold, except that the instructions may write the buffers from which `reads`
+    /// copies.
     ///
     /// # Errors
-    /// The instruction or a transfer failed.
-    unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
-        // SAFETY: the caller fulfils the safety contracts of `launch` and `read`.
-        unsafe {
-            self.launch(instruction)?;
-            reads.iter().try_for_each(|&(from, to)| self.read(from, to))
-        }
+    /// An instruction or a transfer failed. No instruction is running then.
+    unsafe fn launch_and_read(&self, instructions: &[Instruction<Operand<'_>>], reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+        let mut submitted = Submitted::default();
+        let accepted = instructions.iter().try_for_each(|instruction| {
+            let work = Work::Run { instruction, queue: 0, beside_panel: None };
+            // SAFETY: the caller fulfils the safety contract of `launch` until this method returns, and `submitted` waits for all
+            // instructions before. A kernel queue runs its instructions in order.
+            unsafe { self.submit(work, &[]) }.map(|token| submitted.0.push(token))
+        });
+        submitted.wait().and(accepted)?;
+        // SAFETY: the caller fulfils the safety contract of `read`.
+        reads.iter().try_for_each(|&(from, to)| unsafe { self.read(from, to) })
     }
 
     /// Runs sequences of `length` instructions each. The instructions of one sequence run in order. A device may run instructions

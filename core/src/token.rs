@@ -62,3 +62,24 @@ impl Token {
         pending.downcast_ref()
     }
 }
+
+/// The tokens of submitted instructions. Dropping a `Submitted` waits until the instructions have completed, since a call only
+/// borrows the memory of their operands.
+#[derive(Default)]
+pub(crate) struct Submitted(pub Vec<Token>);
+
+impl Submitted {
+    /// Blocks until all submitted instructions have completed.
+    ///
+    /// # Errors
+    /// Returns the error of the first instruction that failed.
+    pub fn wait(&mut self) -> Result<()> {
+        self.0.drain(..).map(|token| token.wait()).fold(Ok(()), Result::and)
+    }
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        let _ = self.wait();
+    }
+}

@@ -31,6 +31,9 @@ pub struct MmaParams {
     /// Whether the kernel computes products of all sizes and operands of all alignments. If not set, the kernel is used only for
     /// products of whole tiles of aligned operands.
     pub guarded: bool,
+    /// Whether the kernel is used only for operands whose columns begin at multiples of 16 bytes. Copies of single elements are slower, so
+    /// that other tiles are the fastest for other operands.
+    pub aligned: bool = 0,
 }
 }
 
@@ -154,7 +157,7 @@ impl MmaParams {
     /// Returns the numbers of elements that a copy may move: a vector, and one element if the operands may have any alignment.
     fn copies(&self, dtype: DType) -> Vec<usize> {
         let vector = VectorParams::vector(dtype);
-        if self.guarded { vec![1, vector] } else { vec![vector] }
+        if self.guarded && !self.aligned { vec![1, vector] } else { vec![vector] }
     }
 
     /// Returns the number of lines of `extent` contiguous elements in a pass that copies `v` elements per work-item.
@@ -190,7 +193,19 @@ mod tests {
     #[test]
     fn parameters_are_refused_with_the_reason() {
         let limits = Limits { work_group: 256, ..Limits::default() };
-        let good = MmaParams { mwg: 128, nwg: 64, kwg: 16, mw: 32, nw: 32, stages: 3, raster: 8, split: 1, unit: 8, guarded: true };
+        let good = MmaParams {
+            mwg: 128,
+            nwg: 64,
+            kwg: 16,
+            mw: 32,
+            nw: 32,
+            stages: 3,
+            raster: 8,
+            split: 1,
+            unit: 8,
+            guarded: true,
+            aligned: false,
+        };
         assert_eq!(good.check(DType::F64, &limits), Ok(()));
         assert_eq!(good.items(), 256);
         assert_eq!([1, 16, 17, 48].map(|k| MmaParams { split: 4, ..good }.parts(k)), [1, 1, 2, 2]);
@@ -215,14 +230,29 @@ mod tests {
             let refusal = params.check(DType::F64, &limits).unwrap_err();
             assert!(refusal.contains(reason), "{params:?}: {refusal}");
         }
-        // without guards, the kernel copies pairs of elements, so that a pass has twice as many lines
-        assert_eq!(MmaParams { mwg: 64, mw: 64, nw: 32, kwg: 16, guarded: false, ..good }.check(DType::F64, &limits), Ok(()));
+        // of aligned operands, the kernel copies pairs of elements, so that a pass has twice as many lines
+        let pairs = MmaParams { mwg: 64, mw: 64, nw: 32, kwg: 16, ..good };
+        for params in [MmaParams { guarded: false, ..pairs }, MmaParams { aligned: true, ..pairs }] {
+            assert_eq!(params.check(DType::F64, &limits), Ok(()));
+        }
     }
 
     #[test]
     fn parameters_in_single_precision_are_refused_with_the_reason() {
         let limits = Limits { work_group: 256, ..Limits::default() };
-        let good = MmaParams { mwg: 128, nwg: 128, kwg: 8, mw: 64, nw: 32, stages: 4, raster: 8, split: 1, unit: 1, guarded: true };
+        let good = MmaParams {
+            mwg: 128,
+            nwg: 128,
+            kwg: 8,
+            mw: 64,
+            nw: 32,
+            stages: 4,
+            raster: 8,
+            split: 1,
+            unit: 1,
+            guarded: true,
+            aligned: false,
+        };
         assert_eq!(good.check(DType::F32, &limits), Ok(()));
         assert!(good.check(DType::F64, &limits).is_err());
         assert_eq!(MmaParams { nwg: 256, nw: 64, ..good }.check(DType::F32, &limits), Ok(()));

@@ -103,7 +103,19 @@ fn texts_of_all_families_are_the_accepted_ones() {
     texts.iter().for_each(|(program, kernel)| compare_both(program.heading().0, program, kernel));
     compare("pack.wgsl", &wgsl::source_of_distinct(&Program::GemmPanel { dtype: single, params: panel }, "pack"));
     compare_opencl("held_rows", &Program::HeldRows { dtype: double, items: 64, uses_ptx: true });
-    let mma = MmaParams { mwg: 64, nwg: 32, kwg: 16, mw: 32, nw: 16, stages: 3, raster: 8, split: 2, unit: 8, guarded: true };
+    let mma = MmaParams {
+        mwg: 64,
+        nwg: 32,
+        kwg: 16,
+        mw: 32,
+        nw: 16,
+        stages: 3,
+        raster: 8,
+        split: 2,
+        unit: 8,
+        guarded: true,
+        aligned: false,
+    };
     let product = |dtype, params| Program::GemmMma { dtype, params, trans_a, trans_b, guarded: true, aligned: false, loops: true };
     compare_opencl("gemm_mma", &product(double, mma));
     compare_opencl("gemm_mma_single", &product(single, MmaParams { unit: 1, ..mma }));

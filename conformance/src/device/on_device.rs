@@ -86,7 +86,7 @@ impl<D: Device> Subject for OnDevice<D> {
         let reads = [(&x, a.raw()), (&pivots, ipiv.raw()), (&info, told_here.raw())];
         // SAFETY: the operands lie in buffers of this function, which runs one command at a time. The views borrow the host
         // matrices exclusively.
-        unsafe { self.0.launch_and_read(&instruction, &reads.map(|(from, to)| (from, HostRect::whole(&to))))? };
+        unsafe { self.0.launch_and_read(&[instruction], &reads.map(|(from, to)| (from, HostRect::whole(&to))))? };
         Ok(usize::try_from(told[0]).expect("info counts rows"))
     }
 

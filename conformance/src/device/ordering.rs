@@ -32,8 +32,9 @@ fn steps(rng: &mut Rng, count: usize) -> Vec<Step> {
     first.chain((0..count).map(|_| any(rng))).chain((0..REGISTERS).map(Step::Read)).collect()
 }
 
-/// Runs a sequence of transfers, copies and scalings on a few registers. Each command may depend on the preceding command. Each
-/// read must return the values that the same sequence gives on the host.
+/// Runs a sequence of transfers, copies and scalings on a few registers, and a sequence of copies and scalings by one call of
+/// [`Device::launch_and_read`]. Each command may depend on the preceding command. Each read must return the values that the same sequence
+/// gives on the host.
 ///
 /// # Errors
 /// A read returns other values than the host computed.
@@ -41,8 +42,31 @@ pub fn chain<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
         let seen = trial.ledger.evidence("", N);
         seen.exact("ordering: values", walk::<T>(trial.subject, trial.scope.seed ^ round, Way::Blocking)?)?;
+        seen.exact("ordering: values", series::<T>(trial.subject, trial.scope.seed ^ round)?)?;
     }
     Ok(())
+}
+
+/// Runs random copies and scalings by one call. The results are those of [`walk`].
+fn series<T: Scalar>(device: &dyn Device, seed: u64) -> Result<Result<(), Failure>, Failure> {
+    let rng = &mut Rng::new(seed);
+    let mut walk = Walk::<T>::new(device, Way::Blocking)?;
+    for register in 0..REGISTERS {
+        walk.step(Step::Write(register), rng)?;
+    }
+    let Walk { registers, expected, .. } = &mut walk;
+    let instructions: Vec<_> = steps(rng, 40).iter().filter_map(|&step| instruction(step, registers, expected)).collect();
+    let mut got = vec![vec![T::ZERO; N * N]; REGISTERS];
+    let reads: Vec<_> = registers.iter().zip(&mut got).map(|(from, to)| (from, HostRect::packed(to, N))).collect();
+    // SAFETY: the registers and the host matrices belong to this function and have the same size, and nothing else accesses them.
+    done(unsafe { device.launch_and_read(&instructions, &reads) })?;
+    let failed = || {
+        Failure::new(
+            "ordering: values",
+            format!("{} instructions (seed {seed:#x}) give other values than on the host", instructions.len()),
+        )
+    };
+    Ok(if got == *expected { Ok(()) } else { Err(failed()) })
 }
 
 /// Tests the order of instructions as [`chain`] does, but submits them to all queues of the device. If two successive instructions
@@ -134,16 +158,9 @@ impl<'d, T: Scalar> Walk<'d, T> {
                 // all its instructions.
                 done(unsafe { device.write(HostRect::packed(&mut expected[to], N), &registers[to]) })?;
             }
-            Step::Copy(to, from) => {
-                let [a, b] = [from, to].map(|register| whole::<T>(&registers[register]));
-                run(*device, &Instruction::Copy { a, b }, *way, under_way, rng)?;
-                expected[to] = expected[from].clone();
-            }
-            Step::Scale(to, factor) => {
-                let beta = T::from_f64(factor);
-                let instruction = Instruction::Scale { beta: beta.into(), c: whole::<T>(&registers[to]) };
+            Step::Copy(..) | Step::Scale(..) => {
+                let instruction = instruction(step, registers, expected).expect("the step is an instruction");
                 run(*device, &instruction, *way, under_way, rng)?;
-                expected[to].iter_mut().for_each(|x| *x = beta * *x);
             }
             Step::Read(from) => {
                 let mut got = vec![T::ZERO; N * N];
@@ -161,6 +178,27 @@ impl<T> Drop for Walk<'_, T> {
     fn drop(&mut self) {
         // after a failure, the buffers must stay allocated until all submitted instructions have ended
         self.under_way.iter().for_each(|(_, token)| drop(token.wait()));
+    }
+}
+
+/// Returns the instruction of a step, and computes the step on the host. `None` for a transfer.
+fn instruction<'r, T: Scalar>(
+    step: Step,
+    registers: &'r [DeviceBuffer],
+    expected: &mut [Vec<T>],
+) -> Option<Instruction<Operand<'r>>> {
+    match step {
+        Step::Write(_) | Step::Read(_) => None,
+        Step::Copy(to, from) => {
+            expected[to] = expected[from].clone();
+            let [a, b] = [from, to].map(|register| whole::<T>(&registers[register]));
+            Some(Instruction::Copy { a, b })
+        }
+        Step::Scale(to, factor) => {
+            let beta = T::from_f64(factor);
+            expected[to].iter_mut().for_each(|x| *x = beta * *x);
+            Some(Instruction::Scale { beta: beta.into(), c: whole::<T>(&registers[to]) })
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs calls on the resident matrices of one device, on the caller's thread.
 
 use crate::command::Queue;
-use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
+use crate::device::{DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
 use crate::engine::columns::Column;
 use crate::engine::{DeviceRuntime, RunError, Trace, TraceEvent, run};
@@ -12,7 +12,6 @@ use crate::lane_pool::LanePool;
 use crate::matrix::{Home, RawMat, Resident};
 use crate::schedule::Schedule;
 use crate::sync::Arc;
-use crate::token::Token;
 
 /// A call on the resident matrices of one device. Columns of the call, such as pivots, may lie in host memory. Before the call,
 /// the engine copies to the device each column that the call reads. After the call, the engine copies back to host memory each
@@ -79,27 +78,6 @@ fn written<'a>(copies: &'a [ColumnCopy<'_>]) -> impl Iterator<Item = (&'a Device
     copies.iter().filter(|copy| copy.is_written).map(|copy| (&*copy.buffer.0, HostRect::whole(&copy.raw)))
 }
 
-/// The tokens of submitted instructions. Dropping a `Submitted` waits until the instructions have completed, since the call only
-/// borrows the memory of their operands.
-#[derive(Default)]
-struct Submitted(Vec<Token>);
-
-impl Submitted {
-    /// Blocks until all submitted instructions have completed.
-    ///
-    /// # Errors
-    /// Returns the error of the first instruction that failed.
-    fn wait(&mut self) -> Result<()> {
-        self.0.drain(..).map(|token| token.wait()).fold(Ok(()), Result::and)
-    }
-}
-
-impl Drop for Submitted {
-    fn drop(&mut self) {
-        let _ = self.wait();
-    }
-}
-
 impl DeviceRuntime {
     /// Runs a call on resident matrices on the caller's thread.
     ///
@@ -161,44 +139,30 @@ impl DeviceRuntime {
                 Operand::of(raw, Memory::Buffer(buffer))
             })
         };
-        // `launch_and_read` runs a single instruction and also writes its columns in host memory, so a failure may leave these
-        // columns partly written
-        *touched = call.writes_matrices() || call.instructions.len() == 1;
-        match (call.instructions, trace) {
-            ([instruction], None) => {
+        // `launch_and_read` also writes the columns in host memory, so a failure may leave these columns partly written
+        *touched = call.writes_matrices() || trace.is_none();
+        match trace {
+            None => {
+                let instructions: Vec<_> = call.instructions.iter().map(resolved).collect();
                 let reads: Vec<_> = written(copies).collect();
                 // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices and columns of the call,
                 // and only this call uses the copies of the columns.
-                return unsafe { self.device.launch_and_read(&resolved(instruction), &reads) };
+                unsafe { self.device.launch_and_read(&instructions, &reads) }
             }
-            (instructions, None) => {
-                let mut submitted = Submitted::default();
-                for instruction in instructions {
-                    // kernel queue 0 runs the instructions in the order of submission, so the host waits only after the last one
-                    let work = Work::Run { instruction: &resolved(instruction), queue: 0, beside_panel: None };
-                    // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices until that method
-                    // returns, and `submitted` waits for all instructions before that method returns.
-                    match unsafe { self.device.submit(work, &[]) } {
-                        Ok(token) => submitted.0.push(token),
-                        Err(error) => return submitted.wait().and(Err(error)),
-                    }
-                }
-                submitted.wait()?;
-            }
-            (instructions, Some(trace)) => {
-                for instruction in instructions {
+            Some(trace) => {
+                for instruction in call.instructions {
                     let start = trace.now();
                     // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices.
                     unsafe { self.device.launch(&resolved(instruction))? };
                     let (device, lane) = (self.facts().name.clone(), Lane::new(0, Queue::Exec));
                     trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
                 }
+                *touched = true;
+                // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the columns in host memory, and only
+                // this call uses the copies of the columns.
+                written(copies).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
             }
         }
-        *touched = true;
-        // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the columns in host memory, and only this call
-        // uses the copies of the columns.
-        written(copies).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
     }
 
     unsafe fn run_schedule(

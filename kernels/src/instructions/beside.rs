@@ -166,7 +166,7 @@ mod tests {
         let tile = "gemm_tile mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=1 stages=2";
         assert_eq!(on(tile, "beside_panel tiles=3", Op::NoTrans, panel).len(), 1, "other kernels are launched whole");
         let large = "gemm_mma mwg=128 nwg=128 kwg=16 mw=64 nw=32 stages=2 raster=2 split=1 unit=0 guarded=1";
-        assert_eq!(on(&large, "beside_panel tiles=3", Op::NoTrans, panel)[0].groups, 6, "there is a multiprocessor for each tile");
+        assert_eq!(on(large, "beside_panel tiles=3", Op::NoTrans, panel)[0].groups, 6, "there is a multiprocessor for each tile");
     }
 
     /// By the shipped entries for compute capability 9.0, a product leaves a multiprocessor for each work-group that factors the panel, and at

@@ -173,8 +173,8 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         uint stage = 0;
         WAIT_FOR_COPIES(STAGES - 2);
         barrier(CLK_LOCAL_MEM_FENCE);
-        read_q(q[0], slices, 0, q_first, lane);
-        read_p(p[0], slices + Q_SLICE, 0, p_first, lane);
+        read_q(q[0], FIRST, 0, q_first, lane);
+        read_p(p[0], AFTER(FIRST, Q_SLICE), 0, p_first, lane);
 
         #pragma unroll 1
         for (; left > 0; --left) {
@@ -187,9 +187,9 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
                     barrier(CLK_LOCAL_MEM_FENCE);
                 }
                 // the last reads of the last slice are not used
-                __local const real *from = slices + stage * SLICE;
+                const Place from = AFTER(FIRST, stage * SLICE);
                 read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
-                read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
+                read_p(p[(u + 1) % 2], AFTER(from, Q_SLICE), (u + 1) % STEPS, p_first, lane);
                 if (u == 0) {
                     // the next copy writes to the stage that the previous slice has left free
                     if (left >= STAGES) {

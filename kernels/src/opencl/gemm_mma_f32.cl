@@ -58,8 +58,13 @@ static Address pass_by_lines(Address first, uint terms, uint wg) {
     return first + terms * wg * 4;
 }
 
+// place of an element of a slice, place of the first element of all slices, and the place `elements` after another one
+typedef __local const float *Place;
+#define FIRST slices
+#define AFTER(place, elements) ((place) + (elements))
+
 // Reads 4 neighbouring elements.
-static void read_part(float part[4], __local const float *at) {
+static void read_part(float part[4], Place at) {
     const float4 lines = *(__local const float4 *)at;
     part[0] = lines.x;
     part[1] = lines.y;
@@ -68,13 +73,13 @@ static void read_part(float part[4], __local const float *at) {
 }
 
 // Reads the work-item's lines of P, where the sub-group begins with line `first` of the slice, in term u.
-static void read_p(float p[P_PARTS][P_PART], __local const float *slice, int u, uint first, uint lane) {
+static void read_p(float p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
     #pragma unroll
     for (int h = 0; h < P_PARTS; ++h) read_part(p[h], slice + u * P_LINE + first + 32 * h + lane / 2 % 8 * 4);
 }
 
 // Reads the work-item's lines of Q, where the sub-group begins with line `first` of the slice, in term u.
-static void read_q(float q[Q_PARTS][Q_PART], __local const float *slice, int u, uint first, uint lane) {
+static void read_q(float q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
     #pragma unroll
     for (int h = 0; h < Q_PARTS; ++h) read_part(q[h], slice + u * Q_LINE + first + 16 * h + (lane / 16 * 2 + lane % 2) * 4);
 }

@@ -17,6 +17,10 @@
 //     If the terms of both factors are contiguous, chunks are not permuted. The distance of two lines is then P_LINE or Q_LINE.
 
 #define SWAPPED (TRANS_A && TRANS_B)
+// Whether the work-items read local memory by instructions that the compiler keeps in order. It moves loads in OpenCL C ahead, so that
+// registers spill if a factor is transposed. Only whole tiles of 128 x 128 elements without transpositions are faster with these loads
+// (bench/results/opencl/2026-11-26-h100-product-shapes.txt).
+#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG * NWG < 128 * 128)
 // whether the terms of a factor are contiguous in memory
 #define P_BY_TERMS (TRANS_A && !TRANS_B)
 #define Q_BY_TERMS (SWAPPED || !TRANS_B)
@@ -80,43 +84,87 @@ static Address pass_by_lines(Address first, uint terms, uint wg) {
     return (first ^ (terms & 6) * 16) + terms * wg * 8;
 }
 
-// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
-static void read_p(double p[P_PARTS][P_PART], __local const double *slice, int u, uint first, uint lane) {
+// place of an element of a slice, place of the first element of all slices, and the place `elements` after another one
+#if READS_IN_ORDER
+typedef Address Place;
+#define FIRST local_at
+#define AFTER(place, elements) ((place) + (elements) * REAL_BYTES)
+#else
+typedef __local const double *Place;
+#define FIRST slices
+#define AFTER(place, elements) ((place) + (elements))
+#endif
+
+#if !READS_IN_ORDER
+// The reads below in OpenCL C, for products in which no factor is transposed.
+static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
+    #pragma unroll
+    for (int i = 0; i < P_PARTS; ++i)
+        #pragma unroll
+        for (int s = 0; s < 2; ++s) {
+            const double2 pair = *(__local const double2 *)(slice + (8 * u + 2 * t + s) * P_WG + first + 16 * i + (g ^ 2 * t) * 2);
+            p[i][2 * s] = pair.x;
+            p[i][2 * s + 1] = pair.y;
+        }
+}
+static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
+    const uint g = lane / 4, t = lane % 4;
+    #pragma unroll
+    for (int i = 0; i < Q_PARTS; ++i) {
+        const double2 pair = *(__local const double2 *)(slice + (first + 8 * i + g) * Q_LINE + (4 * u + t ^ 4 * (g % 2)) * 2);
+        q[i][0] = pair.x;
+        q[i][1] = pair.y;
+    }
+}
+#else
+// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
+static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
+    const uint g = lane / 4, t = lane % 4;
+#if P_BY_TERMS
+    const Place own = opaque(slice + ((first + 2 * g) * P_LINE + t) * REAL_BYTES);
+#else
+    const Place own = opaque(slice + (2 * t * P_WG + first + (g ^ 2 * t) * 2) * REAL_BYTES);
+#endif
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
         #pragma unroll
         for (int s = 0; s < 2; ++s) {
 #if P_BY_TERMS
             #pragma unroll
-            for (int h = 0; h < 2; ++h) p[i][h + 2 * s] = slice[(first + 2 * g + 16 * i + h) * P_LINE + 8 * u + t + 4 * s];
+            for (int h = 0; h < 2; ++h) read_element(p[i] + h + 2 * s, own + ((16 * i + h) * P_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #else
-            const double2 pair = *(__local const double2 *)(slice + (8 * u + 2 * t + s) * P_WG + first + 16 * i + (g ^ 2 * t) * 2);
-            p[i][2 * s] = pair.x;
-            p[i][2 * s + 1] = pair.y;
+            read_pair(p[i] + 2 * s, own + ((8 * u + s) * P_WG + 16 * i) * REAL_BYTES);
 #endif
         }
 }
 
 // Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step u.
-static void read_q(double q[Q_PARTS][Q_PART], __local const double *slice, int u, uint first, uint lane) {
+static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
+#if P_BY_TERMS
+    const Place own = opaque(slice + ((first + g) * Q_LINE + t) * REAL_BYTES);
+#elif Q_BY_TERMS
+    // slices begin at multiples of 128 bytes
+    const Place own = opaque(slice + ((first + g) * Q_LINE + (t ^ 4 * (g % 2)) * 2) * REAL_BYTES) ^ u % 2 * 4 * 2 * REAL_BYTES;
+#else
+    const Place even = opaque(slice + (2 * t * Q_WG + first + (g / 2 ^ 2 * t) * 2 + g % 2) * REAL_BYTES);
+    const Place own[2] = {even, even ^ 4 * 2 * REAL_BYTES};
+#endif
     #pragma unroll
     for (int i = 0; i < Q_PARTS; ++i) {
 #if P_BY_TERMS
         #pragma unroll
-        for (int s = 0; s < 2; ++s) q[i][s] = slice[(first + 8 * i + g) * Q_LINE + 8 * u + t + 4 * s];
+        for (int s = 0; s < 2; ++s) read_element(q[i] + s, own + (8 * i * Q_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #elif Q_BY_TERMS
-        const double2 pair = *(__local const double2 *)(slice + (first + 8 * i + g) * Q_LINE + (4 * u + t ^ 4 * (g % 2)) * 2);
-        q[i][0] = pair.x;
-        q[i][1] = pair.y;
+        read_pair(q[i], own + (8 * i * Q_LINE + u / 2 * 16) * REAL_BYTES);
 #else
         #pragma unroll
-        for (int s = 0; s < 2; ++s)
-            q[i][s] = slice[(8 * u + 2 * t + s) * Q_WG + first + 16 * (i / 2) + ((4 * (i % 2) + g / 2) ^ 2 * t) * 2 + g % 2];
+        for (int s = 0; s < 2; ++s) read_element(q[i] + s, own[i % 2] + ((8 * u + s) * Q_WG + 16 * (i / 2)) * REAL_BYTES);
 #endif
     }
 }
+#endif
 
 // Writes the sub-group's elements of C, whose first one is element (i, j).
 static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong m, ulong n, double alpha,

@@ -17,3 +17,17 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
             : "+d"(sum[e % 2 * 2]), "+d"(sum[e % 2 * 2 + 1]) : "d"(p[e]), "d"(q[e / 2]));
 #endif
 }
+
+// Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions.
+static void read_element(real *x, Address at) {
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*x) : "r"(at));
+}
+static void read_pair(real x[2], Address at) {
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(at));
+}
+// Returns `at`. The compiler does not know that, so that it adds a constant to the result in the instruction that reads, and keeps no register
+// for the sum.
+static Address opaque(Address at) {
+    asm volatile("" : "+r"(at));
+    return at;
+}

@@ -17,3 +17,14 @@ static void multiply(real sum[4], const real p[4], const real q[2], __local real
             sum[e] = fma(exchanged[4 * g + term % 4][h + term / 4 * 2], exchanged[4 * (2 * t + s) + term % 4][4 + term / 4], sum[e]);
         }
 }
+
+// the reads of mma.cl
+static void read_element(real *x, Address at) {
+    *x = *(__local const real *)at;
+}
+static Address opaque(Address at) {
+    return at;
+}
+static void read_pair(real x[2], Address at) {
+    for (int e = 0; e < 2; ++e) x[e] = ((__local const real *)at)[e];
+}

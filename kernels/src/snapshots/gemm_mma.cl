@@ -11,6 +11,7 @@
 #define SPLIT 2
 #define UNIT 8
 #define GUARDED 1
+#define ALIGNED 0
 #define TRANS_A 0
 #define TRANS_B 1
 #define LOOPS 1
@@ -75,6 +76,20 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 #endif
 }
 
+// Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions.
+static void read_element(real *x, Address at) {
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*x) : "r"(at));
+}
+static void read_pair(real x[2], Address at) {
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(at));
+}
+// Returns `at`. The compiler does not know that, so that it adds a constant to the result in the instruction that reads, and keeps no register
+// for the sum.
+static Address opaque(Address at) {
+    asm volatile("" : "+r"(at));
+    return at;
+}
+
 // Double precision: the matrix unit of a multiprocessor multiplies. The kernel calls the two factors P and Q. A line is a row of op(A) or a
 // column of op(B).
 //     P = op(A), Q = op(B), and lines of P are rows of C, unless both factors are transposed.
@@ -93,6 +108,10 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 //     If the terms of both factors are contiguous, chunks are not permuted. The distance of two lines is then P_LINE or Q_LINE.
 
 #define SWAPPED (TRANS_A && TRANS_B)
+// Whether the work-items read local memory by instructions that the compiler keeps in order. It moves loads in OpenCL C ahead, so that
+// registers spill if a factor is transposed. Only whole tiles of 128 x 128 elements without transpositions are faster with these loads
+// (bench/results/opencl/2026-11-26-h100-product-shapes.txt).
+#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG * NWG < 128 * 128)
 // whether the terms of a factor are contiguous in memory
 #define P_BY_TERMS (TRANS_A && !TRANS_B)
 #define Q_BY_TERMS (SWAPPED || !TRANS_B)
@@ -156,43 +175,87 @@ static Address pass_by_lines(Address first, uint terms, uint wg) {
     return (first ^ (terms & 6) * 16) + terms * wg * 8;
 }
 
-// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
-static void read_p(double p[P_PARTS][P_PART], __local const double *slice, int u, uint first, uint lane) {
+// place of an element of a slice, place of the first element of all slices, and the place `elements` after another one
+#if READS_IN_ORDER
+typedef Address Place;
+#define FIRST local_at
+#define AFTER(place, elements) ((place) + (elements) * REAL_BYTES)
+#else
+typedef __local const double *Place;
+#define FIRST slices
+#define AFTER(place, elements) ((place) + (elements))
+#endif
+
+#if !READS_IN_ORDER
+// The reads below in OpenCL C, for products in which no factor is transposed.
+static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
+    #pragma unroll
+    for (int i = 0; i < P_PARTS; ++i)
+        #pragma unroll
+        for (int s = 0; s < 2; ++s) {
+            const double2 pair = *(__local const double2 *)(slice + (8 * u + 2 * t + s) * P_WG + first + 16 * i + (g ^ 2 * t) * 2);
+            p[i][2 * s] = pair.x;
+            p[i][2 * s + 1] = pair.y;
+        }
+}
+static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
+    const uint g = lane / 4, t = lane % 4;
+    #pragma unroll
+    for (int i = 0; i < Q_PARTS; ++i) {
+        const double2 pair = *(__local const double2 *)(slice + (first + 8 * i + g) * Q_LINE + (4 * u + t ^ 4 * (g % 2)) * 2);
+        q[i][0] = pair.x;
+        q[i][1] = pair.y;
+    }
+}
+#else
+// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
+static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
+    const uint g = lane / 4, t = lane % 4;
+#if P_BY_TERMS
+    const Place own = opaque(slice + ((first + 2 * g) * P_LINE + t) * REAL_BYTES);
+#else
+    const Place own = opaque(slice + (2 * t * P_WG + first + (g ^ 2 * t) * 2) * REAL_BYTES);
+#endif
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
         #pragma unroll
         for (int s = 0; s < 2; ++s) {
 #if P_BY_TERMS
             #pragma unroll
-            for (int h = 0; h < 2; ++h) p[i][h + 2 * s] = slice[(first + 2 * g + 16 * i + h) * P_LINE + 8 * u + t + 4 * s];
+            for (int h = 0; h < 2; ++h) read_element(p[i] + h + 2 * s, own + ((16 * i + h) * P_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #else
-            const double2 pair = *(__local const double2 *)(slice + (8 * u + 2 * t + s) * P_WG + first + 16 * i + (g ^ 2 * t) * 2);
-            p[i][2 * s] = pair.x;
-            p[i][2 * s + 1] = pair.y;
+            read_pair(p[i] + 2 * s, own + ((8 * u + s) * P_WG + 16 * i) * REAL_BYTES);
 #endif
         }
 }
 
 // Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step u.
-static void read_q(double q[Q_PARTS][Q_PART], __local const double *slice, int u, uint first, uint lane) {
+static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
+#if P_BY_TERMS
+    const Place own = opaque(slice + ((first + g) * Q_LINE + t) * REAL_BYTES);
+#elif Q_BY_TERMS
+    // slices begin at multiples of 128 bytes
+    const Place own = opaque(slice + ((first + g) * Q_LINE + (t ^ 4 * (g % 2)) * 2) * REAL_BYTES) ^ u % 2 * 4 * 2 * REAL_BYTES;
+#else
+    const Place even = opaque(slice + (2 * t * Q_WG + first + (g / 2 ^ 2 * t) * 2 + g % 2) * REAL_BYTES);
+    const Place own[2] = {even, even ^ 4 * 2 * REAL_BYTES};
+#endif
     #pragma unroll
     for (int i = 0; i < Q_PARTS; ++i) {
 #if P_BY_TERMS
         #pragma unroll
-        for (int s = 0; s < 2; ++s) q[i][s] = slice[(first + 8 * i + g) * Q_LINE + 8 * u + t + 4 * s];
+        for (int s = 0; s < 2; ++s) read_element(q[i] + s, own + (8 * i * Q_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #elif Q_BY_TERMS
-        const double2 pair = *(__local const double2 *)(slice + (first + 8 * i + g) * Q_LINE + (4 * u + t ^ 4 * (g % 2)) * 2);
-        q[i][0] = pair.x;
-        q[i][1] = pair.y;
+        read_pair(q[i], own + (8 * i * Q_LINE + u / 2 * 16) * REAL_BYTES);
 #else
         #pragma unroll
-        for (int s = 0; s < 2; ++s)
-            q[i][s] = slice[(8 * u + 2 * t + s) * Q_WG + first + 16 * (i / 2) + ((4 * (i % 2) + g / 2) ^ 2 * t) * 2 + g % 2];
+        for (int s = 0; s < 2; ++s) read_element(q[i] + s, own[i % 2] + ((8 * u + s) * Q_WG + 16 * (i / 2)) * REAL_BYTES);
 #endif
     }
 }
+#endif
 
 // Writes the sub-group's elements of C, whose first one is element (i, j).
 static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong m, ulong n, double alpha,
@@ -400,8 +463,8 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         uint stage = 0;
         WAIT_FOR_COPIES(STAGES - 2);
         barrier(CLK_LOCAL_MEM_FENCE);
-        read_q(q[0], slices, 0, q_first, lane);
-        read_p(p[0], slices + Q_SLICE, 0, p_first, lane);
+        read_q(q[0], FIRST, 0, q_first, lane);
+        read_p(p[0], AFTER(FIRST, Q_SLICE), 0, p_first, lane);
 
         #pragma unroll 1
         for (; left > 0; --left) {
@@ -414,9 +477,9 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
                     barrier(CLK_LOCAL_MEM_FENCE);
                 }
                 // the last reads of the last slice are not used
-                __local const real *from = slices + stage * SLICE;
+                const Place from = AFTER(FIRST, stage * SLICE);
                 read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
-                read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
+                read_p(p[(u + 1) % 2], AFTER(from, Q_SLICE), (u + 1) % STEPS, p_first, lane);
                 if (u == 0) {
                     // the next copy writes to the stage that the previous slice has left free
                     if (left >= STAGES) {

@@ -10,6 +10,7 @@
 #define SPLIT 2
 #define UNIT 1
 #define GUARDED 1
+#define ALIGNED 0
 #define TRANS_A 0
 #define TRANS_B 1
 #define LOOPS 1
@@ -114,8 +115,13 @@ static Address pass_by_lines(Address first, uint terms, uint wg) {
     return first + terms * wg * 4;
 }
 
+// place of an element of a slice, place of the first element of all slices, and the place `elements` after another one
+typedef __local const float *Place;
+#define FIRST slices
+#define AFTER(place, elements) ((place) + (elements))
+
 // Reads 4 neighbouring elements.
-static void read_part(float part[4], __local const float *at) {
+static void read_part(float part[4], Place at) {
     const float4 lines = *(__local const float4 *)at;
     part[0] = lines.x;
     part[1] = lines.y;
@@ -124,13 +130,13 @@ static void read_part(float part[4], __local const float *at) {
 }
 
 // Reads the work-item's lines of P, where the sub-group begins with line `first` of the slice, in term u.
-static void read_p(float p[P_PARTS][P_PART], __local const float *slice, int u, uint first, uint lane) {
+static void read_p(float p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
     #pragma unroll
     for (int h = 0; h < P_PARTS; ++h) read_part(p[h], slice + u * P_LINE + first + 32 * h + lane / 2 % 8 * 4);
 }
 
 // Reads the work-item's lines of Q, where the sub-group begins with line `first` of the slice, in term u.
-static void read_q(float q[Q_PARTS][Q_PART], __local const float *slice, int u, uint first, uint lane) {
+static void read_q(float q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
     #pragma unroll
     for (int h = 0; h < Q_PARTS; ++h) read_part(q[h], slice + u * Q_LINE + first + 16 * h + (lane / 16 * 2 + lane % 2) * 4);
 }
@@ -349,8 +355,8 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         uint stage = 0;
         WAIT_FOR_COPIES(STAGES - 2);
         barrier(CLK_LOCAL_MEM_FENCE);
-        read_q(q[0], slices, 0, q_first, lane);
-        read_p(p[0], slices + Q_SLICE, 0, p_first, lane);
+        read_q(q[0], FIRST, 0, q_first, lane);
+        read_p(p[0], AFTER(FIRST, Q_SLICE), 0, p_first, lane);
 
         #pragma unroll 1
         for (; left > 0; --left) {
@@ -363,9 +369,9 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
                     barrier(CLK_LOCAL_MEM_FENCE);
                 }
                 // the last reads of the last slice are not used
-                __local const real *from = slices + stage * SLICE;
+                const Place from = AFTER(FIRST, stage * SLICE);
                 read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
-                read_p(p[(u + 1) % 2], from + Q_SLICE, (u + 1) % STEPS, p_first, lane);
+                read_p(p[(u + 1) % 2], AFTER(from, Q_SLICE), (u + 1) % STEPS, p_first, lane);
                 if (u == 0) {
                     // the next copy writes to the stage that the previous slice has left free
                     if (left >= STAGES) {

@@ -204,7 +204,7 @@ fn a_device_with_halved_limits_gets_kernels_for_every_instruction() {
 /// probe in single precision decides whether the device has them.
 #[test]
 fn single_precision_has_a_kernel_with_instructions_of_ptx() {
-    let entry = "gemm_mma f32 opencl mwg=128 nwg=128 kwg=16 mw=64 nw=32 stages=4 raster=8 split=1 unit=1 guarded=1";
+    let entry = "gemm_mma f32 opencl mwg=128 nwg=128 kwg=16 mw=64 nw=32 stages=4 raster=8 split=1 unit=1 guarded=1 aligned=0";
     let mut h100 = device(DeviceKind::Gpu, 1024, 48);
     h100.identity.architecture = "sm_90".to_owned();
     let tuning = shipped(&h100, Dialect::OpenClC).preferring(entry, &h100, Dialect::OpenClC).unwrap();
@@ -227,11 +227,15 @@ fn compute_capability_9_0_has_entries_of_its_own() {
         let product = tuning.products(dtype, sizes).next().unwrap();
         (product.kernel(), product.tile())
     };
-    assert_eq!([1500, 4096].map(|n| first(DType::F32, [n; 3])), [[128, 64], [256, 64]].map(|tile| ("gemm_mma", tile)));
+    let tiles = [16_384, 3072, 1024, 768, 512].map(|n| first(DType::F32, [n; 3]));
+    assert_eq!(tiles, [[256, 64], [128, 64], [128, 64], [32, 32], [64, 32]].map(|tile| ("gemm_mma", tile)));
     assert_eq!(first(DType::F64, [2000, 1, 2000]), ("gemm_block", [64, 1]));
-    // large tiles have the highest speed; smaller ones divide 3072² or 1152² elements better between 132 multiprocessors
-    let tiles = [4096, 3072, 1152, 512].map(|n| first(DType::F64, [n; 3]));
-    assert_eq!(tiles, [[128, 128], [64, 128], [64, 32], [64, 32]].map(|tile| ("gemm_mma", tile)));
+    // large tiles have the highest speed; smaller ones divide 3072² or 512² elements better between 132 multiprocessors, or read the
+    // first of few terms sooner
+    let tiles = [4096, 3072, 1024, 512].map(|n| first(DType::F64, [n; 3]));
+    assert_eq!(tiles, [[128, 128], [64, 128], [64, 64], [32, 64]].map(|tile| ("gemm_mma", tile)));
+    assert_eq!(first(DType::F64, [8192, 8192, 128]), ("gemm_mma", [128, 64]));
+    assert_eq!(first(DType::F64, [5000; 3]), ("gemm_mma", [64, 256]));
     // the terms of few tiles are divided
     let parts = |sizes: [usize; 3]| tuning.products(DType::F64, sizes).next().unwrap().parts(sizes[2]);
     assert_eq!([[64, 64, 16_384], [8192, 128, 8192]].map(parts), [32, 1]);

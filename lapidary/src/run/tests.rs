@@ -375,7 +375,7 @@ fn facts_without_sense_are_refused() {
 #[test]
 fn an_error_of_the_second_half_of_gesv_says_what_a_holds() {
     for (failures, outputs) in
-        [(&["submit laswp"][..], "A holds its factors, B is partly written"), (&["launch getrf"], "partly written")]
+        [(&["submit laswp"][..], "A holds its factors, B is partly written"), (&["submit getrf"], "partly written")]
     {
         let facts = DeviceFacts { dtypes: vec![DType::F64], ..DeviceFacts::new("noting:0") };
         let machine = Machine::of(vec![boxed(Noting { facts, log: Arc::default(), failures })], &Settings::default());

@@ -77,8 +77,8 @@ fn others(dtype: DType) -> Vec<Instruction<View<'static, ()>>> {
     calls
 }
 
-/// The programs that calls launch on a device: products with each entry for products taking precedence in turn, and all other calls with
-/// the first entry for their sizes.
+/// The programs that calls launch on a device: products with each entry for products taking precedence in turn, also beside a panel of LU,
+/// and all other calls with the first entry for their sizes.
 fn shipped(facts: &DeviceFacts) -> Result<Vec<Program>, String> {
     let (mut known, mut programs) = (HashSet::new(), Vec::new());
     let tuning = Tuning::lookup(Database::shipped(), facts, Dialect::OpenClC);
@@ -100,6 +100,14 @@ fn shipped(facts: &DeviceFacts) -> Result<Vec<Program>, String> {
         }
         add(&tuning, dtype, others(dtype))?;
     }
+    // the products of LU beside a panel
+    let looping = |program: &Program| match *program {
+        Program::GemmMma { dtype, params, trans_a: false, trans_b: false, guarded, aligned, loops: false } if params.split == 1 => {
+            Some(Program::GemmMma { dtype, params, trans_a: false, trans_b: false, guarded, aligned, loops: true })
+        }
+        _ => None,
+    };
+    programs.extend(programs.iter().filter_map(looping).collect::<Vec<_>>());
     let probes: HashSet<Program> = programs.iter().filter_map(Program::probe).collect();
     programs.extend(probes);
     Ok(programs)

@@ -52,7 +52,7 @@ pub use tuning::{Dialect, Tuning, check, refusals};
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/9");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/10");
 
 /// Source text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -5,6 +5,7 @@ use lapidary_core::Limits;
 use super::{BATCH_DEPTH, LANES, MAX_HELD, Program, SIDE, TRIANGLE, UNKNOWNS, sides_of_copy, sides_of_group, unknowns_of_group};
 use crate::held_rows;
 use crate::mma::SUB_GROUP;
+use crate::params::VectorParams;
 
 impl Program {
     /// Checks that a device can run the program.
@@ -63,8 +64,9 @@ impl Program {
                 Err(format!("{items} work-items do not have {TRIANGLE} unknowns, or not a power of two"))
             }
             Program::Solve { dtype, items } => {
-                // local memory holds the coefficients of two steps and the unknowns of one step
-                let columns = 2 * unknowns_of_group(items) + sides_of_group(dtype);
+                // local memory holds coefficients, with unused places in each column, and unknowns of two steps
+                let unused = UNKNOWNS * VectorParams::vector(dtype);
+                let columns = 2 * (unknowns_of_group(items) + unused + sides_of_group(dtype));
                 local("a triangle", columns * UNKNOWNS * dtype.size()).and_then(|()| group(items))
             }
             Program::SumBlocks { items, .. } if !items.is_multiple_of(SIDE) || items > SIDE * SIDE => {

@@ -27,74 +27,104 @@ struct Args {
 
 // Solves triangular systems of at most ORDER unknowns by forward substitution. Coefficient k of equation i is a[a_at + i·a_i +
 // k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller passes the position of
-// the last unknown and negative strides. The kernel also loads the coefficients above the diagonal and a unit diagonal, but does
-// not use them.
+// the last unknown and negative strides. The kernel loads a unit diagonal, but does not use it.
 //
-// A workgroup has WIDTH right-hand sides. Each invocation holds MR unknowns of NR right-hand sides in registers. In each step,
-// the invocations with the next MR unknowns compute these unknowns and write them to workgroup memory. After a barrier, the
-// invocations with later unknowns eliminate the solved unknowns from their own equations. During a step, all invocations load the
-// coefficients of the next step.
+// A workgroup has WIDTH right-hand sides. Each invocation holds MR unknowns of NR right-hand sides and the coefficients among these
+// unknowns in registers. In each step, the invocations with the next MR unknowns compute these unknowns and write them to workgroup
+// memory. After a barrier, the invocations with later unknowns eliminate the solved unknowns from their own equations. All invocations
+// load the coefficients that a step eliminates, one step ahead, and write them to workgroup memory before the barrier of this step.
 //
 // An invocation multiplies by the reciprocals of its pivots, because a product takes less time than a division. An invocation divides by
 // its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
-// The first half holds the coefficients of the columns that an even step eliminates, and the second half those of an odd step.
-var<workgroup> coefficients: array<vec, 256>;
-// The array holds the unknowns that a step computes: first all of one right-hand side, then all of the next one.
-var<workgroup> solved: array<vec, 32>;
+// Steps use the two halves of both arrays in turn, because some invocations write for the next step while others read.
+// The coefficients that a step eliminates:
+var<workgroup> coefficients: array<vec, 384>;
+// The unknowns that a step computes:
+var<workgroup> solved: array<vec, 64>;
 
 @compute @workgroup_size(ITEMS)
 fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    // indices beyond the last unknown are replaced by the last index, so that invocations without unknowns load valid elements
     let last: u32 = args.n - 1u;
     let origin: stride = stride(args.a_at);
+    // the first of the V equations, and the column of a step, whose coefficients this invocation loads
+    let i: u32 = t % 16u * V;
+    let column: u32 = t / 16u;
+    let row: u32 = min(i, last);
+    let place: u32 = column * 24u + i / V % 4u * 6u + i / MR;
+    var from_0: stride = origin + stride(min(i + 0u, last)) * args.a_i + stride(column) * args.a_k;
+    var from_1: stride = origin + stride(min(i + 1u, last)) * args.a_i + stride(column) * args.a_k;
+    var next_0: vec;
+    var next_1: vec;
+    var next_2: vec;
+    var next_3: vec;
+    var next_4: vec;
+    var next_5: vec;
+    var next_6: vec;
+    var next_7: vec;
+    if (row >= 0u + MR) {
+        next_0 = vec(a[from_0 + stride(0) * args.a_k], a[from_1 + stride(0) * args.a_k]);
+        next_1 = vec(a[from_0 + stride(1) * args.a_k], a[from_1 + stride(1) * args.a_k]);
+        next_2 = vec(a[from_0 + stride(2) * args.a_k], a[from_1 + stride(2) * args.a_k]);
+        next_3 = vec(a[from_0 + stride(3) * args.a_k], a[from_1 + stride(3) * args.a_k]);
+        next_4 = vec(a[from_0 + stride(4) * args.a_k], a[from_1 + stride(4) * args.a_k]);
+        next_5 = vec(a[from_0 + stride(5) * args.a_k], a[from_1 + stride(5) * args.a_k]);
+        next_6 = vec(a[from_0 + stride(6) * args.a_k], a[from_1 + stride(6) * args.a_k]);
+        next_7 = vec(a[from_0 + stride(7) * args.a_k], a[from_1 + stride(7) * args.a_k]);
+    }
     let own: u32 = t / LANES * MR;
-    let i_0: u32 = (t + 0u * ITEMS) % 16u * V;
-    let k_0: u32 = (t + 0u * ITEMS) / 16u;
-    let place_0: u32 = k_0 * 16u + i_0 / V % 4u * 4u + i_0 / MR;
-    coefficients[place_0] = vec(a[origin + stride(min(i_0 + 0u, last)) * args.a_i + stride(min(k_0, last)) * args.a_k], a[origin + stride(min(i_0 + 1u, last)) * args.a_i + stride(min(k_0, last)) * args.a_k]);
-    let i_1: u32 = (t + 1u * ITEMS) % 16u * V;
-    let k_1: u32 = (t + 1u * ITEMS) / 16u;
-    let place_1: u32 = k_1 * 16u + i_1 / V % 4u * 4u + i_1 / MR;
-    coefficients[place_1] = vec(a[origin + stride(min(i_1 + 0u, last)) * args.a_i + stride(min(k_1, last)) * args.a_k], a[origin + stride(min(i_1 + 1u, last)) * args.a_i + stride(min(k_1, last)) * args.a_k]);
-    let i_2: u32 = (t + 2u * ITEMS) % 16u * V;
-    let k_2: u32 = (t + 2u * ITEMS) / 16u;
-    let place_2: u32 = k_2 * 16u + i_2 / V % 4u * 4u + i_2 / MR;
-    coefficients[place_2] = vec(a[origin + stride(min(i_2 + 0u, last)) * args.a_i + stride(min(k_2, last)) * args.a_k], a[origin + stride(min(i_2 + 1u, last)) * args.a_i + stride(min(k_2, last)) * args.a_k]);
-    let i_3: u32 = (t + 3u * ITEMS) % 16u * V;
-    let k_3: u32 = (t + 3u * ITEMS) / 16u;
-    let place_3: u32 = k_3 * 16u + i_3 / V % 4u * 4u + i_3 / MR;
-    coefficients[place_3] = vec(a[origin + stride(min(i_3 + 0u, last)) * args.a_i + stride(min(k_3, last)) * args.a_k], a[origin + stride(min(i_3 + 1u, last)) * args.a_i + stride(min(k_3, last)) * args.a_k]);
-    let i_4: u32 = (t + 4u * ITEMS) % 16u * V;
-    let k_4: u32 = (t + 4u * ITEMS) / 16u;
-    let place_4: u32 = k_4 * 16u + i_4 / V % 4u * 4u + i_4 / MR;
-    coefficients[place_4] = vec(a[origin + stride(min(i_4 + 0u, last)) * args.a_i + stride(min(k_4, last)) * args.a_k], a[origin + stride(min(i_4 + 1u, last)) * args.a_i + stride(min(k_4, last)) * args.a_k]);
-    let i_5: u32 = (t + 5u * ITEMS) % 16u * V;
-    let k_5: u32 = (t + 5u * ITEMS) / 16u;
-    let place_5: u32 = k_5 * 16u + i_5 / V % 4u * 4u + i_5 / MR;
-    coefficients[place_5] = vec(a[origin + stride(min(i_5 + 0u, last)) * args.a_i + stride(min(k_5, last)) * args.a_k], a[origin + stride(min(i_5 + 1u, last)) * args.a_i + stride(min(k_5, last)) * args.a_k]);
-    let i_6: u32 = (t + 6u * ITEMS) % 16u * V;
-    let k_6: u32 = (t + 6u * ITEMS) / 16u;
-    let place_6: u32 = k_6 * 16u + i_6 / V % 4u * 4u + i_6 / MR;
-    coefficients[place_6] = vec(a[origin + stride(min(i_6 + 0u, last)) * args.a_i + stride(min(k_6, last)) * args.a_k], a[origin + stride(min(i_6 + 1u, last)) * args.a_i + stride(min(k_6, last)) * args.a_k]);
-    let i_7: u32 = (t + 7u * ITEMS) % 16u * V;
-    let k_7: u32 = (t + 7u * ITEMS) / 16u;
-    let place_7: u32 = k_7 * 16u + i_7 / V % 4u * 4u + i_7 / MR;
-    coefficients[place_7] = vec(a[origin + stride(min(i_7 + 0u, last)) * args.a_i + stride(min(k_7, last)) * args.a_k], a[origin + stride(min(i_7 + 1u, last)) * args.a_i + stride(min(k_7, last)) * args.a_k]);
+    let own_0: stride = stride(min(own + 0u, last));
+    let own_1: stride = stride(min(own + 1u, last));
+    let own_2: stride = stride(min(own + 2u, last));
+    let own_3: stride = stride(min(own + 3u, last));
+    let own_4: stride = stride(min(own + 4u, last));
+    let own_5: stride = stride(min(own + 5u, last));
+    let own_6: stride = stride(min(own + 6u, last));
+    let own_7: stride = stride(min(own + 7u, last));
+    let d_0_1: real = a[origin + own_1 * args.a_i + own_0 * args.a_k];
+    let d_0_2: real = a[origin + own_2 * args.a_i + own_0 * args.a_k];
+    let d_0_3: real = a[origin + own_3 * args.a_i + own_0 * args.a_k];
+    let d_0_4: real = a[origin + own_4 * args.a_i + own_0 * args.a_k];
+    let d_0_5: real = a[origin + own_5 * args.a_i + own_0 * args.a_k];
+    let d_0_6: real = a[origin + own_6 * args.a_i + own_0 * args.a_k];
+    let d_0_7: real = a[origin + own_7 * args.a_i + own_0 * args.a_k];
+    let d_1_2: real = a[origin + own_2 * args.a_i + own_1 * args.a_k];
+    let d_1_3: real = a[origin + own_3 * args.a_i + own_1 * args.a_k];
+    let d_1_4: real = a[origin + own_4 * args.a_i + own_1 * args.a_k];
+    let d_1_5: real = a[origin + own_5 * args.a_i + own_1 * args.a_k];
+    let d_1_6: real = a[origin + own_6 * args.a_i + own_1 * args.a_k];
+    let d_1_7: real = a[origin + own_7 * args.a_i + own_1 * args.a_k];
+    let d_2_3: real = a[origin + own_3 * args.a_i + own_2 * args.a_k];
+    let d_2_4: real = a[origin + own_4 * args.a_i + own_2 * args.a_k];
+    let d_2_5: real = a[origin + own_5 * args.a_i + own_2 * args.a_k];
+    let d_2_6: real = a[origin + own_6 * args.a_i + own_2 * args.a_k];
+    let d_2_7: real = a[origin + own_7 * args.a_i + own_2 * args.a_k];
+    let d_3_4: real = a[origin + own_4 * args.a_i + own_3 * args.a_k];
+    let d_3_5: real = a[origin + own_5 * args.a_i + own_3 * args.a_k];
+    let d_3_6: real = a[origin + own_6 * args.a_i + own_3 * args.a_k];
+    let d_3_7: real = a[origin + own_7 * args.a_i + own_3 * args.a_k];
+    let d_4_5: real = a[origin + own_5 * args.a_i + own_4 * args.a_k];
+    let d_4_6: real = a[origin + own_6 * args.a_i + own_4 * args.a_k];
+    let d_4_7: real = a[origin + own_7 * args.a_i + own_4 * args.a_k];
+    let d_5_6: real = a[origin + own_6 * args.a_i + own_5 * args.a_k];
+    let d_5_7: real = a[origin + own_7 * args.a_i + own_5 * args.a_k];
+    let d_6_7: real = a[origin + own_7 * args.a_i + own_6 * args.a_k];
     // a factor is the reciprocal of a pivot if the invocation multiplies, and the pivot itself if the invocation divides
-    let pivot_0: real = a[origin + stride(min(own + 0u, last)) * args.a_i + stride(min(own + 0u, last)) * args.a_k];
+    let pivot_0: real = a[origin + own_0 * args.a_i + own_0 * args.a_k];
     var factor_0: real = real(1) / pivot_0;
-    let pivot_1: real = a[origin + stride(min(own + 1u, last)) * args.a_i + stride(min(own + 1u, last)) * args.a_k];
+    let pivot_1: real = a[origin + own_1 * args.a_i + own_1 * args.a_k];
     var factor_1: real = real(1) / pivot_1;
-    let pivot_2: real = a[origin + stride(min(own + 2u, last)) * args.a_i + stride(min(own + 2u, last)) * args.a_k];
+    let pivot_2: real = a[origin + own_2 * args.a_i + own_2 * args.a_k];
     var factor_2: real = real(1) / pivot_2;
-    let pivot_3: real = a[origin + stride(min(own + 3u, last)) * args.a_i + stride(min(own + 3u, last)) * args.a_k];
+    let pivot_3: real = a[origin + own_3 * args.a_i + own_3 * args.a_k];
     var factor_3: real = real(1) / pivot_3;
-    let pivot_4: real = a[origin + stride(min(own + 4u, last)) * args.a_i + stride(min(own + 4u, last)) * args.a_k];
+    let pivot_4: real = a[origin + own_4 * args.a_i + own_4 * args.a_k];
     var factor_4: real = real(1) / pivot_4;
-    let pivot_5: real = a[origin + stride(min(own + 5u, last)) * args.a_i + stride(min(own + 5u, last)) * args.a_k];
+    let pivot_5: real = a[origin + own_5 * args.a_i + own_5 * args.a_k];
     var factor_5: real = real(1) / pivot_5;
-    let pivot_6: real = a[origin + stride(min(own + 6u, last)) * args.a_i + stride(min(own + 6u, last)) * args.a_k];
+    let pivot_6: real = a[origin + own_6 * args.a_i + own_6 * args.a_k];
     var factor_6: real = real(1) / pivot_6;
-    let pivot_7: real = a[origin + stride(min(own + 7u, last)) * args.a_i + stride(min(own + 7u, last)) * args.a_k];
+    let pivot_7: real = a[origin + own_7 * args.a_i + own_7 * args.a_k];
     var factor_7: real = real(1) / pivot_7;
     let multiplies: bool = min(abs(pivot_0), abs(factor_0)) >= MIN_POSITIVE && min(abs(pivot_1), abs(factor_1)) >= MIN_POSITIVE && min(abs(pivot_2), abs(factor_2)) >= MIN_POSITIVE && min(abs(pivot_3), abs(factor_3)) >= MIN_POSITIVE && min(abs(pivot_4), abs(factor_4)) >= MIN_POSITIVE && min(abs(pivot_5), abs(factor_5)) >= MIN_POSITIVE && min(abs(pivot_6), abs(factor_6)) >= MIN_POSITIVE && min(abs(pivot_7), abs(factor_7)) >= MIN_POSITIVE;
     if (!multiplies) {
@@ -108,14 +138,14 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
         factor_7 = pivot_7;
     }
     // unknowns and right-hand sides beyond the last ones are copies of the last ones
-    let row_0: stride = stride(args.b_at) + stride(min(own + 0u, last)) * args.b_i;
-    let row_1: stride = stride(args.b_at) + stride(min(own + 1u, last)) * args.b_i;
-    let row_2: stride = stride(args.b_at) + stride(min(own + 2u, last)) * args.b_i;
-    let row_3: stride = stride(args.b_at) + stride(min(own + 3u, last)) * args.b_i;
-    let row_4: stride = stride(args.b_at) + stride(min(own + 4u, last)) * args.b_i;
-    let row_5: stride = stride(args.b_at) + stride(min(own + 5u, last)) * args.b_i;
-    let row_6: stride = stride(args.b_at) + stride(min(own + 6u, last)) * args.b_i;
-    let row_7: stride = stride(args.b_at) + stride(min(own + 7u, last)) * args.b_i;
+    let row_0: stride = stride(args.b_at) + own_0 * args.b_i;
+    let row_1: stride = stride(args.b_at) + own_1 * args.b_i;
+    let row_2: stride = stride(args.b_at) + own_2 * args.b_i;
+    let row_3: stride = stride(args.b_at) + own_3 * args.b_i;
+    let row_4: stride = stride(args.b_at) + own_4 * args.b_i;
+    let row_5: stride = stride(args.b_at) + own_5 * args.b_i;
+    let row_6: stride = stride(args.b_at) + own_6 * args.b_i;
+    let row_7: stride = stride(args.b_at) + own_7 * args.b_i;
     let last_side: u32 = args.nrhs - 1u;
     let r_0: u32 = group.x * 8u + 0u * LANES + t % LANES;
     let col_0: stride = stride(min(r_0, last_side)) * args.b_r;
@@ -131,287 +161,351 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     var x_3_1: vec = vec(b[row_6 + col_1], b[row_7 + col_1]);
     // other invocations have also loaded elements of b that this invocation stores
     storageBarrier();
-    workgroupBarrier();
     for (var k: u32 = 0u; k < args.n; k += MR) {
-        let at: u32 = k / MR % 2u * 128u;
-        let next_0: vec = vec(a[origin + stride(min(max(i_0, k + MR) + 0u, last)) * args.a_i + stride(min(k + MR + k_0, last)) * args.a_k], a[origin + stride(min(max(i_0, k + MR) + 1u, last)) * args.a_i + stride(min(k + MR + k_0, last)) * args.a_k]);
-        let next_1: vec = vec(a[origin + stride(min(max(i_1, k + MR) + 0u, last)) * args.a_i + stride(min(k + MR + k_1, last)) * args.a_k], a[origin + stride(min(max(i_1, k + MR) + 1u, last)) * args.a_i + stride(min(k + MR + k_1, last)) * args.a_k]);
-        let next_2: vec = vec(a[origin + stride(min(max(i_2, k + MR) + 0u, last)) * args.a_i + stride(min(k + MR + k_2, last)) * args.a_k], a[origin + stride(min(max(i_2, k + MR) + 1u, last)) * args.a_i + stride(min(k + MR + k_2, last)) * args.a_k]);
-        let next_3: vec = vec(a[origin + stride(min(max(i_3, k + MR) + 0u, last)) * args.a_i + stride(min(k + MR + k_3, last)) * args.a_k], a[origin + stride(min(max(i_3, k + MR) + 1u, last)) * args.a_i + stride(min(k + MR + k_3, last)) * args.a_k]);
-        let next_4: vec = vec(a[origin + stride(min(max(i_4, k + MR) + 0u, last)) * args.a_i + stride(min(k + MR + k_4, last)) * args.a_k], a[origin + stride(min(max(i_4, k + MR) + 1u, last)) * args.a_i + stride(min(k + MR + k_4, last)) * args.a_k]);
-        let next_5: vec = vec(a[origin + stride(min(max(i_5, k + MR) + 0u, last)) * args.a_i + stride(min(k + MR + k_5, last)) * args.a_k], a[origin + stride(min(max(i_5, k + MR) + 1u, last)) * args.a_i + stride(min(k + MR + k_5, last)) * args.a_k]);
-        let next_6: vec = vec(a[origin + stride(min(max(i_6, k + MR) + 0u, last)) * args.a_i + stride(min(k + MR + k_6, last)) * args.a_k], a[origin + stride(min(max(i_6, k + MR) + 1u, last)) * args.a_i + stride(min(k + MR + k_6, last)) * args.a_k]);
-        let next_7: vec = vec(a[origin + stride(min(max(i_7, k + MR) + 0u, last)) * args.a_i + stride(min(k + MR + k_7, last)) * args.a_k], a[origin + stride(min(max(i_7, k + MR) + 1u, last)) * args.a_i + stride(min(k + MR + k_7, last)) * args.a_k]);
+        let parity: u32 = k / MR % 2u;
         if (own == k) {
-            if (args.unit == 0u) {
-                if (multiplies) {
-                    x_0_0.x *= factor_0;
-                    x_0_1.x *= factor_0;
-                } else {
-                    x_0_0.x /= factor_0;
-                    x_0_1.x /= factor_0;
-                }
+            if (args.unit != 0u) {
+                x_0_0.y = fma(-d_0_1, x_0_0.x, x_0_0.y);
+                x_0_1.y = fma(-d_0_1, x_0_1.x, x_0_1.y);
+                x_1_0.x = fma(-d_0_2, x_0_0.x, x_1_0.x);
+                x_1_1.x = fma(-d_0_2, x_0_1.x, x_1_1.x);
+                x_1_0.y = fma(-d_0_3, x_0_0.x, x_1_0.y);
+                x_1_1.y = fma(-d_0_3, x_0_1.x, x_1_1.y);
+                x_2_0.x = fma(-d_0_4, x_0_0.x, x_2_0.x);
+                x_2_1.x = fma(-d_0_4, x_0_1.x, x_2_1.x);
+                x_2_0.y = fma(-d_0_5, x_0_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_0_5, x_0_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_0_6, x_0_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_0_6, x_0_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_0_7, x_0_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_0_7, x_0_1.x, x_3_1.y);
+                x_1_0.x = fma(-d_1_2, x_0_0.y, x_1_0.x);
+                x_1_1.x = fma(-d_1_2, x_0_1.y, x_1_1.x);
+                x_1_0.y = fma(-d_1_3, x_0_0.y, x_1_0.y);
+                x_1_1.y = fma(-d_1_3, x_0_1.y, x_1_1.y);
+                x_2_0.x = fma(-d_1_4, x_0_0.y, x_2_0.x);
+                x_2_1.x = fma(-d_1_4, x_0_1.y, x_2_1.x);
+                x_2_0.y = fma(-d_1_5, x_0_0.y, x_2_0.y);
+                x_2_1.y = fma(-d_1_5, x_0_1.y, x_2_1.y);
+                x_3_0.x = fma(-d_1_6, x_0_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_1_6, x_0_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_1_7, x_0_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_1_7, x_0_1.y, x_3_1.y);
+                x_1_0.y = fma(-d_2_3, x_1_0.x, x_1_0.y);
+                x_1_1.y = fma(-d_2_3, x_1_1.x, x_1_1.y);
+                x_2_0.x = fma(-d_2_4, x_1_0.x, x_2_0.x);
+                x_2_1.x = fma(-d_2_4, x_1_1.x, x_2_1.x);
+                x_2_0.y = fma(-d_2_5, x_1_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_2_5, x_1_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_2_6, x_1_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_2_6, x_1_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_2_7, x_1_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_2_7, x_1_1.x, x_3_1.y);
+                x_2_0.x = fma(-d_3_4, x_1_0.y, x_2_0.x);
+                x_2_1.x = fma(-d_3_4, x_1_1.y, x_2_1.x);
+                x_2_0.y = fma(-d_3_5, x_1_0.y, x_2_0.y);
+                x_2_1.y = fma(-d_3_5, x_1_1.y, x_2_1.y);
+                x_3_0.x = fma(-d_3_6, x_1_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_3_6, x_1_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_3_7, x_1_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_3_7, x_1_1.y, x_3_1.y);
+                x_2_0.y = fma(-d_4_5, x_2_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_4_5, x_2_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_4_6, x_2_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_4_6, x_2_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_4_7, x_2_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_4_7, x_2_1.x, x_3_1.y);
+                x_3_0.x = fma(-d_5_6, x_2_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_5_6, x_2_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_5_7, x_2_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_5_7, x_2_1.y, x_3_1.y);
+                x_3_0.y = fma(-d_6_7, x_3_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_6_7, x_3_1.x, x_3_1.y);
+            } else if (multiplies) {
+                x_0_0.x *= factor_0;
+                x_0_1.x *= factor_0;
+                x_0_0.y = fma(-d_0_1, x_0_0.x, x_0_0.y);
+                x_0_1.y = fma(-d_0_1, x_0_1.x, x_0_1.y);
+                x_1_0.x = fma(-d_0_2, x_0_0.x, x_1_0.x);
+                x_1_1.x = fma(-d_0_2, x_0_1.x, x_1_1.x);
+                x_1_0.y = fma(-d_0_3, x_0_0.x, x_1_0.y);
+                x_1_1.y = fma(-d_0_3, x_0_1.x, x_1_1.y);
+                x_2_0.x = fma(-d_0_4, x_0_0.x, x_2_0.x);
+                x_2_1.x = fma(-d_0_4, x_0_1.x, x_2_1.x);
+                x_2_0.y = fma(-d_0_5, x_0_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_0_5, x_0_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_0_6, x_0_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_0_6, x_0_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_0_7, x_0_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_0_7, x_0_1.x, x_3_1.y);
+                x_0_0.y *= factor_1;
+                x_0_1.y *= factor_1;
+                x_1_0.x = fma(-d_1_2, x_0_0.y, x_1_0.x);
+                x_1_1.x = fma(-d_1_2, x_0_1.y, x_1_1.x);
+                x_1_0.y = fma(-d_1_3, x_0_0.y, x_1_0.y);
+                x_1_1.y = fma(-d_1_3, x_0_1.y, x_1_1.y);
+                x_2_0.x = fma(-d_1_4, x_0_0.y, x_2_0.x);
+                x_2_1.x = fma(-d_1_4, x_0_1.y, x_2_1.x);
+                x_2_0.y = fma(-d_1_5, x_0_0.y, x_2_0.y);
+                x_2_1.y = fma(-d_1_5, x_0_1.y, x_2_1.y);
+                x_3_0.x = fma(-d_1_6, x_0_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_1_6, x_0_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_1_7, x_0_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_1_7, x_0_1.y, x_3_1.y);
+                x_1_0.x *= factor_2;
+                x_1_1.x *= factor_2;
+                x_1_0.y = fma(-d_2_3, x_1_0.x, x_1_0.y);
+                x_1_1.y = fma(-d_2_3, x_1_1.x, x_1_1.y);
+                x_2_0.x = fma(-d_2_4, x_1_0.x, x_2_0.x);
+                x_2_1.x = fma(-d_2_4, x_1_1.x, x_2_1.x);
+                x_2_0.y = fma(-d_2_5, x_1_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_2_5, x_1_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_2_6, x_1_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_2_6, x_1_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_2_7, x_1_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_2_7, x_1_1.x, x_3_1.y);
+                x_1_0.y *= factor_3;
+                x_1_1.y *= factor_3;
+                x_2_0.x = fma(-d_3_4, x_1_0.y, x_2_0.x);
+                x_2_1.x = fma(-d_3_4, x_1_1.y, x_2_1.x);
+                x_2_0.y = fma(-d_3_5, x_1_0.y, x_2_0.y);
+                x_2_1.y = fma(-d_3_5, x_1_1.y, x_2_1.y);
+                x_3_0.x = fma(-d_3_6, x_1_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_3_6, x_1_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_3_7, x_1_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_3_7, x_1_1.y, x_3_1.y);
+                x_2_0.x *= factor_4;
+                x_2_1.x *= factor_4;
+                x_2_0.y = fma(-d_4_5, x_2_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_4_5, x_2_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_4_6, x_2_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_4_6, x_2_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_4_7, x_2_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_4_7, x_2_1.x, x_3_1.y);
+                x_2_0.y *= factor_5;
+                x_2_1.y *= factor_5;
+                x_3_0.x = fma(-d_5_6, x_2_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_5_6, x_2_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_5_7, x_2_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_5_7, x_2_1.y, x_3_1.y);
+                x_3_0.x *= factor_6;
+                x_3_1.x *= factor_6;
+                x_3_0.y = fma(-d_6_7, x_3_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_6_7, x_3_1.x, x_3_1.y);
+                x_3_0.y *= factor_7;
+                x_3_1.y *= factor_7;
+            } else {
+                x_0_0.x /= factor_0;
+                x_0_1.x /= factor_0;
+                x_0_0.y = fma(-d_0_1, x_0_0.x, x_0_0.y);
+                x_0_1.y = fma(-d_0_1, x_0_1.x, x_0_1.y);
+                x_1_0.x = fma(-d_0_2, x_0_0.x, x_1_0.x);
+                x_1_1.x = fma(-d_0_2, x_0_1.x, x_1_1.x);
+                x_1_0.y = fma(-d_0_3, x_0_0.x, x_1_0.y);
+                x_1_1.y = fma(-d_0_3, x_0_1.x, x_1_1.y);
+                x_2_0.x = fma(-d_0_4, x_0_0.x, x_2_0.x);
+                x_2_1.x = fma(-d_0_4, x_0_1.x, x_2_1.x);
+                x_2_0.y = fma(-d_0_5, x_0_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_0_5, x_0_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_0_6, x_0_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_0_6, x_0_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_0_7, x_0_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_0_7, x_0_1.x, x_3_1.y);
+                x_0_0.y /= factor_1;
+                x_0_1.y /= factor_1;
+                x_1_0.x = fma(-d_1_2, x_0_0.y, x_1_0.x);
+                x_1_1.x = fma(-d_1_2, x_0_1.y, x_1_1.x);
+                x_1_0.y = fma(-d_1_3, x_0_0.y, x_1_0.y);
+                x_1_1.y = fma(-d_1_3, x_0_1.y, x_1_1.y);
+                x_2_0.x = fma(-d_1_4, x_0_0.y, x_2_0.x);
+                x_2_1.x = fma(-d_1_4, x_0_1.y, x_2_1.x);
+                x_2_0.y = fma(-d_1_5, x_0_0.y, x_2_0.y);
+                x_2_1.y = fma(-d_1_5, x_0_1.y, x_2_1.y);
+                x_3_0.x = fma(-d_1_6, x_0_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_1_6, x_0_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_1_7, x_0_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_1_7, x_0_1.y, x_3_1.y);
+                x_1_0.x /= factor_2;
+                x_1_1.x /= factor_2;
+                x_1_0.y = fma(-d_2_3, x_1_0.x, x_1_0.y);
+                x_1_1.y = fma(-d_2_3, x_1_1.x, x_1_1.y);
+                x_2_0.x = fma(-d_2_4, x_1_0.x, x_2_0.x);
+                x_2_1.x = fma(-d_2_4, x_1_1.x, x_2_1.x);
+                x_2_0.y = fma(-d_2_5, x_1_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_2_5, x_1_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_2_6, x_1_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_2_6, x_1_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_2_7, x_1_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_2_7, x_1_1.x, x_3_1.y);
+                x_1_0.y /= factor_3;
+                x_1_1.y /= factor_3;
+                x_2_0.x = fma(-d_3_4, x_1_0.y, x_2_0.x);
+                x_2_1.x = fma(-d_3_4, x_1_1.y, x_2_1.x);
+                x_2_0.y = fma(-d_3_5, x_1_0.y, x_2_0.y);
+                x_2_1.y = fma(-d_3_5, x_1_1.y, x_2_1.y);
+                x_3_0.x = fma(-d_3_6, x_1_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_3_6, x_1_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_3_7, x_1_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_3_7, x_1_1.y, x_3_1.y);
+                x_2_0.x /= factor_4;
+                x_2_1.x /= factor_4;
+                x_2_0.y = fma(-d_4_5, x_2_0.x, x_2_0.y);
+                x_2_1.y = fma(-d_4_5, x_2_1.x, x_2_1.y);
+                x_3_0.x = fma(-d_4_6, x_2_0.x, x_3_0.x);
+                x_3_1.x = fma(-d_4_6, x_2_1.x, x_3_1.x);
+                x_3_0.y = fma(-d_4_7, x_2_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_4_7, x_2_1.x, x_3_1.y);
+                x_2_0.y /= factor_5;
+                x_2_1.y /= factor_5;
+                x_3_0.x = fma(-d_5_6, x_2_0.y, x_3_0.x);
+                x_3_1.x = fma(-d_5_6, x_2_1.y, x_3_1.x);
+                x_3_0.y = fma(-d_5_7, x_2_0.y, x_3_0.y);
+                x_3_1.y = fma(-d_5_7, x_2_1.y, x_3_1.y);
+                x_3_0.x /= factor_6;
+                x_3_1.x /= factor_6;
+                x_3_0.y = fma(-d_6_7, x_3_0.x, x_3_0.y);
+                x_3_1.y = fma(-d_6_7, x_3_1.x, x_3_1.y);
+                x_3_0.y /= factor_7;
+                x_3_1.y /= factor_7;
             }
-            let d_0_0: vec = coefficients[at + 0u + own / MR];
-            let d_0_1: vec = coefficients[at + 4u + own / MR];
-            let d_0_2: vec = coefficients[at + 8u + own / MR];
-            let d_0_3: vec = coefficients[at + 12u + own / MR];
-            x_0_0.y = fma(-d_0_0.y, x_0_0.x, x_0_0.y);
-            x_0_1.y = fma(-d_0_0.y, x_0_1.x, x_0_1.y);
-            x_1_0.x = fma(-d_0_1.x, x_0_0.x, x_1_0.x);
-            x_1_1.x = fma(-d_0_1.x, x_0_1.x, x_1_1.x);
-            x_1_0.y = fma(-d_0_1.y, x_0_0.x, x_1_0.y);
-            x_1_1.y = fma(-d_0_1.y, x_0_1.x, x_1_1.y);
-            x_2_0.x = fma(-d_0_2.x, x_0_0.x, x_2_0.x);
-            x_2_1.x = fma(-d_0_2.x, x_0_1.x, x_2_1.x);
-            x_2_0.y = fma(-d_0_2.y, x_0_0.x, x_2_0.y);
-            x_2_1.y = fma(-d_0_2.y, x_0_1.x, x_2_1.y);
-            x_3_0.x = fma(-d_0_3.x, x_0_0.x, x_3_0.x);
-            x_3_1.x = fma(-d_0_3.x, x_0_1.x, x_3_1.x);
-            x_3_0.y = fma(-d_0_3.y, x_0_0.x, x_3_0.y);
-            x_3_1.y = fma(-d_0_3.y, x_0_1.x, x_3_1.y);
-            if (args.unit == 0u) {
-                if (multiplies) {
-                    x_0_0.y *= factor_1;
-                    x_0_1.y *= factor_1;
-                } else {
-                    x_0_0.y /= factor_1;
-                    x_0_1.y /= factor_1;
-                }
-            }
-            let d_1_1: vec = coefficients[at + 20u + own / MR];
-            let d_1_2: vec = coefficients[at + 24u + own / MR];
-            let d_1_3: vec = coefficients[at + 28u + own / MR];
-            x_1_0.x = fma(-d_1_1.x, x_0_0.y, x_1_0.x);
-            x_1_1.x = fma(-d_1_1.x, x_0_1.y, x_1_1.x);
-            x_1_0.y = fma(-d_1_1.y, x_0_0.y, x_1_0.y);
-            x_1_1.y = fma(-d_1_1.y, x_0_1.y, x_1_1.y);
-            x_2_0.x = fma(-d_1_2.x, x_0_0.y, x_2_0.x);
-            x_2_1.x = fma(-d_1_2.x, x_0_1.y, x_2_1.x);
-            x_2_0.y = fma(-d_1_2.y, x_0_0.y, x_2_0.y);
-            x_2_1.y = fma(-d_1_2.y, x_0_1.y, x_2_1.y);
-            x_3_0.x = fma(-d_1_3.x, x_0_0.y, x_3_0.x);
-            x_3_1.x = fma(-d_1_3.x, x_0_1.y, x_3_1.x);
-            x_3_0.y = fma(-d_1_3.y, x_0_0.y, x_3_0.y);
-            x_3_1.y = fma(-d_1_3.y, x_0_1.y, x_3_1.y);
-            if (args.unit == 0u) {
-                if (multiplies) {
-                    x_1_0.x *= factor_2;
-                    x_1_1.x *= factor_2;
-                } else {
-                    x_1_0.x /= factor_2;
-                    x_1_1.x /= factor_2;
-                }
-            }
-            let d_2_1: vec = coefficients[at + 36u + own / MR];
-            let d_2_2: vec = coefficients[at + 40u + own / MR];
-            let d_2_3: vec = coefficients[at + 44u + own / MR];
-            x_1_0.y = fma(-d_2_1.y, x_1_0.x, x_1_0.y);
-            x_1_1.y = fma(-d_2_1.y, x_1_1.x, x_1_1.y);
-            x_2_0.x = fma(-d_2_2.x, x_1_0.x, x_2_0.x);
-            x_2_1.x = fma(-d_2_2.x, x_1_1.x, x_2_1.x);
-            x_2_0.y = fma(-d_2_2.y, x_1_0.x, x_2_0.y);
-            x_2_1.y = fma(-d_2_2.y, x_1_1.x, x_2_1.y);
-            x_3_0.x = fma(-d_2_3.x, x_1_0.x, x_3_0.x);
-            x_3_1.x = fma(-d_2_3.x, x_1_1.x, x_3_1.x);
-            x_3_0.y = fma(-d_2_3.y, x_1_0.x, x_3_0.y);
-            x_3_1.y = fma(-d_2_3.y, x_1_1.x, x_3_1.y);
-            if (args.unit == 0u) {
-                if (multiplies) {
-                    x_1_0.y *= factor_3;
-                    x_1_1.y *= factor_3;
-                } else {
-                    x_1_0.y /= factor_3;
-                    x_1_1.y /= factor_3;
-                }
-            }
-            let d_3_2: vec = coefficients[at + 56u + own / MR];
-            let d_3_3: vec = coefficients[at + 60u + own / MR];
-            x_2_0.x = fma(-d_3_2.x, x_1_0.y, x_2_0.x);
-            x_2_1.x = fma(-d_3_2.x, x_1_1.y, x_2_1.x);
-            x_2_0.y = fma(-d_3_2.y, x_1_0.y, x_2_0.y);
-            x_2_1.y = fma(-d_3_2.y, x_1_1.y, x_2_1.y);
-            x_3_0.x = fma(-d_3_3.x, x_1_0.y, x_3_0.x);
-            x_3_1.x = fma(-d_3_3.x, x_1_1.y, x_3_1.x);
-            x_3_0.y = fma(-d_3_3.y, x_1_0.y, x_3_0.y);
-            x_3_1.y = fma(-d_3_3.y, x_1_1.y, x_3_1.y);
-            if (args.unit == 0u) {
-                if (multiplies) {
-                    x_2_0.x *= factor_4;
-                    x_2_1.x *= factor_4;
-                } else {
-                    x_2_0.x /= factor_4;
-                    x_2_1.x /= factor_4;
-                }
-            }
-            let d_4_2: vec = coefficients[at + 72u + own / MR];
-            let d_4_3: vec = coefficients[at + 76u + own / MR];
-            x_2_0.y = fma(-d_4_2.y, x_2_0.x, x_2_0.y);
-            x_2_1.y = fma(-d_4_2.y, x_2_1.x, x_2_1.y);
-            x_3_0.x = fma(-d_4_3.x, x_2_0.x, x_3_0.x);
-            x_3_1.x = fma(-d_4_3.x, x_2_1.x, x_3_1.x);
-            x_3_0.y = fma(-d_4_3.y, x_2_0.x, x_3_0.y);
-            x_3_1.y = fma(-d_4_3.y, x_2_1.x, x_3_1.y);
-            if (args.unit == 0u) {
-                if (multiplies) {
-                    x_2_0.y *= factor_5;
-                    x_2_1.y *= factor_5;
-                } else {
-                    x_2_0.y /= factor_5;
-                    x_2_1.y /= factor_5;
-                }
-            }
-            let d_5_3: vec = coefficients[at + 92u + own / MR];
-            x_3_0.x = fma(-d_5_3.x, x_2_0.y, x_3_0.x);
-            x_3_1.x = fma(-d_5_3.x, x_2_1.y, x_3_1.x);
-            x_3_0.y = fma(-d_5_3.y, x_2_0.y, x_3_0.y);
-            x_3_1.y = fma(-d_5_3.y, x_2_1.y, x_3_1.y);
-            if (args.unit == 0u) {
-                if (multiplies) {
-                    x_3_0.x *= factor_6;
-                    x_3_1.x *= factor_6;
-                } else {
-                    x_3_0.x /= factor_6;
-                    x_3_1.x /= factor_6;
-                }
-            }
-            let d_6_3: vec = coefficients[at + 108u + own / MR];
-            x_3_0.y = fma(-d_6_3.y, x_3_0.x, x_3_0.y);
-            x_3_1.y = fma(-d_6_3.y, x_3_1.x, x_3_1.y);
-            if (args.unit == 0u) {
-                if (multiplies) {
-                    x_3_0.y *= factor_7;
-                    x_3_1.y *= factor_7;
-                } else {
-                    x_3_0.y /= factor_7;
-                    x_3_1.y /= factor_7;
-                }
-            }
-            solved[(0u * LANES + t % LANES) * 4u + 0u] = x_0_0;
-            solved[(0u * LANES + t % LANES) * 4u + 1u] = x_1_0;
-            solved[(0u * LANES + t % LANES) * 4u + 2u] = x_2_0;
-            solved[(0u * LANES + t % LANES) * 4u + 3u] = x_3_0;
-            solved[(1u * LANES + t % LANES) * 4u + 0u] = x_0_1;
-            solved[(1u * LANES + t % LANES) * 4u + 1u] = x_1_1;
-            solved[(1u * LANES + t % LANES) * 4u + 2u] = x_2_1;
-            solved[(1u * LANES + t % LANES) * 4u + 3u] = x_3_1;
+            solved[parity * 32u + 0u + t % LANES] = x_0_0;
+            solved[parity * 32u + 8u + t % LANES] = x_1_0;
+            solved[parity * 32u + 16u + t % LANES] = x_2_0;
+            solved[parity * 32u + 24u + t % LANES] = x_3_0;
+            solved[parity * 32u + 4u + t % LANES] = x_0_1;
+            solved[parity * 32u + 12u + t % LANES] = x_1_1;
+            solved[parity * 32u + 20u + t % LANES] = x_2_1;
+            solved[parity * 32u + 28u + t % LANES] = x_3_1;
+        }
+        if (row >= k + MR) {
+            coefficients[parity * 192u + 0u + place] = next_0;
+            coefficients[parity * 192u + 24u + place] = next_1;
+            coefficients[parity * 192u + 48u + place] = next_2;
+            coefficients[parity * 192u + 72u + place] = next_3;
+            coefficients[parity * 192u + 96u + place] = next_4;
+            coefficients[parity * 192u + 120u + place] = next_5;
+            coefficients[parity * 192u + 144u + place] = next_6;
+            coefficients[parity * 192u + 168u + place] = next_7;
         }
         workgroupBarrier();
+        from_0 += stride(MR) * args.a_k;
+        from_1 += stride(MR) * args.a_k;
+        if (row >= k + MR + MR) {
+            next_0 = vec(a[from_0 + stride(0) * args.a_k], a[from_1 + stride(0) * args.a_k]);
+            next_1 = vec(a[from_0 + stride(1) * args.a_k], a[from_1 + stride(1) * args.a_k]);
+            next_2 = vec(a[from_0 + stride(2) * args.a_k], a[from_1 + stride(2) * args.a_k]);
+            next_3 = vec(a[from_0 + stride(3) * args.a_k], a[from_1 + stride(3) * args.a_k]);
+            next_4 = vec(a[from_0 + stride(4) * args.a_k], a[from_1 + stride(4) * args.a_k]);
+            next_5 = vec(a[from_0 + stride(5) * args.a_k], a[from_1 + stride(5) * args.a_k]);
+            next_6 = vec(a[from_0 + stride(6) * args.a_k], a[from_1 + stride(6) * args.a_k]);
+            next_7 = vec(a[from_0 + stride(7) * args.a_k], a[from_1 + stride(7) * args.a_k]);
+        }
         if (own > k) {
-            let u_0_0: vec = solved[(0u * LANES + t % LANES) * 4u + 0u];
-            let u_0_1: vec = solved[(1u * LANES + t % LANES) * 4u + 0u];
-            let l_0_0: vec = coefficients[at + 0u + own / MR];
+            let u_0_0: vec = solved[parity * 32u + 0u + t % LANES];
+            let u_0_1: vec = solved[parity * 32u + 4u + t % LANES];
+            let l_0_0: vec = coefficients[parity * 192u + 0u + own / MR];
             x_0_0 = fma(l_0_0, vec(-u_0_0.x), x_0_0);
             x_0_1 = fma(l_0_0, vec(-u_0_1.x), x_0_1);
-            let l_0_1: vec = coefficients[at + 4u + own / MR];
+            let l_0_1: vec = coefficients[parity * 192u + 6u + own / MR];
             x_1_0 = fma(l_0_1, vec(-u_0_0.x), x_1_0);
             x_1_1 = fma(l_0_1, vec(-u_0_1.x), x_1_1);
-            let l_0_2: vec = coefficients[at + 8u + own / MR];
+            let l_0_2: vec = coefficients[parity * 192u + 12u + own / MR];
             x_2_0 = fma(l_0_2, vec(-u_0_0.x), x_2_0);
             x_2_1 = fma(l_0_2, vec(-u_0_1.x), x_2_1);
-            let l_0_3: vec = coefficients[at + 12u + own / MR];
+            let l_0_3: vec = coefficients[parity * 192u + 18u + own / MR];
             x_3_0 = fma(l_0_3, vec(-u_0_0.x), x_3_0);
             x_3_1 = fma(l_0_3, vec(-u_0_1.x), x_3_1);
-            let l_1_0: vec = coefficients[at + 16u + own / MR];
+            let l_1_0: vec = coefficients[parity * 192u + 24u + own / MR];
             x_0_0 = fma(l_1_0, vec(-u_0_0.y), x_0_0);
             x_0_1 = fma(l_1_0, vec(-u_0_1.y), x_0_1);
-            let l_1_1: vec = coefficients[at + 20u + own / MR];
+            let l_1_1: vec = coefficients[parity * 192u + 30u + own / MR];
             x_1_0 = fma(l_1_1, vec(-u_0_0.y), x_1_0);
             x_1_1 = fma(l_1_1, vec(-u_0_1.y), x_1_1);
-            let l_1_2: vec = coefficients[at + 24u + own / MR];
+            let l_1_2: vec = coefficients[parity * 192u + 36u + own / MR];
             x_2_0 = fma(l_1_2, vec(-u_0_0.y), x_2_0);
             x_2_1 = fma(l_1_2, vec(-u_0_1.y), x_2_1);
-            let l_1_3: vec = coefficients[at + 28u + own / MR];
+            let l_1_3: vec = coefficients[parity * 192u + 42u + own / MR];
             x_3_0 = fma(l_1_3, vec(-u_0_0.y), x_3_0);
             x_3_1 = fma(l_1_3, vec(-u_0_1.y), x_3_1);
-            let u_1_0: vec = solved[(0u * LANES + t % LANES) * 4u + 1u];
-            let u_1_1: vec = solved[(1u * LANES + t % LANES) * 4u + 1u];
-            let l_2_0: vec = coefficients[at + 32u + own / MR];
+            let u_1_0: vec = solved[parity * 32u + 8u + t % LANES];
+            let u_1_1: vec = solved[parity * 32u + 12u + t % LANES];
+            let l_2_0: vec = coefficients[parity * 192u + 48u + own / MR];
             x_0_0 = fma(l_2_0, vec(-u_1_0.x), x_0_0);
             x_0_1 = fma(l_2_0, vec(-u_1_1.x), x_0_1);
-            let l_2_1: vec = coefficients[at + 36u + own / MR];
+            let l_2_1: vec = coefficients[parity * 192u + 54u + own / MR];
             x_1_0 = fma(l_2_1, vec(-u_1_0.x), x_1_0);
             x_1_1 = fma(l_2_1, vec(-u_1_1.x), x_1_1);
-            let l_2_2: vec = coefficients[at + 40u + own / MR];
+            let l_2_2: vec = coefficients[parity * 192u + 60u + own / MR];
             x_2_0 = fma(l_2_2, vec(-u_1_0.x), x_2_0);
             x_2_1 = fma(l_2_2, vec(-u_1_1.x), x_2_1);
-            let l_2_3: vec = coefficients[at + 44u + own / MR];
+            let l_2_3: vec = coefficients[parity * 192u + 66u + own / MR];
             x_3_0 = fma(l_2_3, vec(-u_1_0.x), x_3_0);
             x_3_1 = fma(l_2_3, vec(-u_1_1.x), x_3_1);
-            let l_3_0: vec = coefficients[at + 48u + own / MR];
+            let l_3_0: vec = coefficients[parity * 192u + 72u + own / MR];
             x_0_0 = fma(l_3_0, vec(-u_1_0.y), x_0_0);
             x_0_1 = fma(l_3_0, vec(-u_1_1.y), x_0_1);
-            let l_3_1: vec = coefficients[at + 52u + own / MR];
+            let l_3_1: vec = coefficients[parity * 192u + 78u + own / MR];
             x_1_0 = fma(l_3_1, vec(-u_1_0.y), x_1_0);
             x_1_1 = fma(l_3_1, vec(-u_1_1.y), x_1_1);
-            let l_3_2: vec = coefficients[at + 56u + own / MR];
+            let l_3_2: vec = coefficients[parity * 192u + 84u + own / MR];
             x_2_0 = fma(l_3_2, vec(-u_1_0.y), x_2_0);
             x_2_1 = fma(l_3_2, vec(-u_1_1.y), x_2_1);
-            let l_3_3: vec = coefficients[at + 60u + own / MR];
+            let l_3_3: vec = coefficients[parity * 192u + 90u + own / MR];
             x_3_0 = fma(l_3_3, vec(-u_1_0.y), x_3_0);
             x_3_1 = fma(l_3_3, vec(-u_1_1.y), x_3_1);
-            let u_2_0: vec = solved[(0u * LANES + t % LANES) * 4u + 2u];
-            let u_2_1: vec = solved[(1u * LANES + t % LANES) * 4u + 2u];
-            let l_4_0: vec = coefficients[at + 64u + own / MR];
+            let u_2_0: vec = solved[parity * 32u + 16u + t % LANES];
+            let u_2_1: vec = solved[parity * 32u + 20u + t % LANES];
+            let l_4_0: vec = coefficients[parity * 192u + 96u + own / MR];
             x_0_0 = fma(l_4_0, vec(-u_2_0.x), x_0_0);
             x_0_1 = fma(l_4_0, vec(-u_2_1.x), x_0_1);
-            let l_4_1: vec = coefficients[at + 68u + own / MR];
+            let l_4_1: vec = coefficients[parity * 192u + 102u + own / MR];
             x_1_0 = fma(l_4_1, vec(-u_2_0.x), x_1_0);
             x_1_1 = fma(l_4_1, vec(-u_2_1.x), x_1_1);
-            let l_4_2: vec = coefficients[at + 72u + own / MR];
+            let l_4_2: vec = coefficients[parity * 192u + 108u + own / MR];
             x_2_0 = fma(l_4_2, vec(-u_2_0.x), x_2_0);
             x_2_1 = fma(l_4_2, vec(-u_2_1.x), x_2_1);
-            let l_4_3: vec = coefficients[at + 76u + own / MR];
+            let l_4_3: vec = coefficients[parity * 192u + 114u + own / MR];
             x_3_0 = fma(l_4_3, vec(-u_2_0.x), x_3_0);
             x_3_1 = fma(l_4_3, vec(-u_2_1.x), x_3_1);
-            let l_5_0: vec = coefficients[at + 80u + own / MR];
+            let l_5_0: vec = coefficients[parity * 192u + 120u + own / MR];
             x_0_0 = fma(l_5_0, vec(-u_2_0.y), x_0_0);
             x_0_1 = fma(l_5_0, vec(-u_2_1.y), x_0_1);
-            let l_5_1: vec = coefficients[at + 84u + own / MR];
+            let l_5_1: vec = coefficients[parity * 192u + 126u + own / MR];
             x_1_0 = fma(l_5_1, vec(-u_2_0.y), x_1_0);
             x_1_1 = fma(l_5_1, vec(-u_2_1.y), x_1_1);
-            let l_5_2: vec = coefficients[at + 88u + own / MR];
+            let l_5_2: vec = coefficients[parity * 192u + 132u + own / MR];
             x_2_0 = fma(l_5_2, vec(-u_2_0.y), x_2_0);
             x_2_1 = fma(l_5_2, vec(-u_2_1.y), x_2_1);
-            let l_5_3: vec = coefficients[at + 92u + own / MR];
+            let l_5_3: vec = coefficients[parity * 192u + 138u + own / MR];
             x_3_0 = fma(l_5_3, vec(-u_2_0.y), x_3_0);
             x_3_1 = fma(l_5_3, vec(-u_2_1.y), x_3_1);
-            let u_3_0: vec = solved[(0u * LANES + t % LANES) * 4u + 3u];
-            let u_3_1: vec = solved[(1u * LANES + t % LANES) * 4u + 3u];
-            let l_6_0: vec = coefficients[at + 96u + own / MR];
+            let u_3_0: vec = solved[parity * 32u + 24u + t % LANES];
+            let u_3_1: vec = solved[parity * 32u + 28u + t % LANES];
+            let l_6_0: vec = coefficients[parity * 192u + 144u + own / MR];
             x_0_0 = fma(l_6_0, vec(-u_3_0.x), x_0_0);
             x_0_1 = fma(l_6_0, vec(-u_3_1.x), x_0_1);
-            let l_6_1: vec = coefficients[at + 100u + own / MR];
+            let l_6_1: vec = coefficients[parity * 192u + 150u + own / MR];
             x_1_0 = fma(l_6_1, vec(-u_3_0.x), x_1_0);
             x_1_1 = fma(l_6_1, vec(-u_3_1.x), x_1_1);
-            let l_6_2: vec = coefficients[at + 104u + own / MR];
+            let l_6_2: vec = coefficients[parity * 192u + 156u + own / MR];
             x_2_0 = fma(l_6_2, vec(-u_3_0.x), x_2_0);
             x_2_1 = fma(l_6_2, vec(-u_3_1.x), x_2_1);
-            let l_6_3: vec = coefficients[at + 108u + own / MR];
+            let l_6_3: vec = coefficients[parity * 192u + 162u + own / MR];
             x_3_0 = fma(l_6_3, vec(-u_3_0.x), x_3_0);
             x_3_1 = fma(l_6_3, vec(-u_3_1.x), x_3_1);
-            let l_7_0: vec = coefficients[at + 112u + own / MR];
+            let l_7_0: vec = coefficients[parity * 192u + 168u + own / MR];
             x_0_0 = fma(l_7_0, vec(-u_3_0.y), x_0_0);
             x_0_1 = fma(l_7_0, vec(-u_3_1.y), x_0_1);
-            let l_7_1: vec = coefficients[at + 116u + own / MR];
+            let l_7_1: vec = coefficients[parity * 192u + 174u + own / MR];
             x_1_0 = fma(l_7_1, vec(-u_3_0.y), x_1_0);
             x_1_1 = fma(l_7_1, vec(-u_3_1.y), x_1_1);
-            let l_7_2: vec = coefficients[at + 120u + own / MR];
+            let l_7_2: vec = coefficients[parity * 192u + 180u + own / MR];
             x_2_0 = fma(l_7_2, vec(-u_3_0.y), x_2_0);
             x_2_1 = fma(l_7_2, vec(-u_3_1.y), x_2_1);
-            let l_7_3: vec = coefficients[at + 124u + own / MR];
+            let l_7_3: vec = coefficients[parity * 192u + 186u + own / MR];
             x_3_0 = fma(l_7_3, vec(-u_3_0.y), x_3_0);
             x_3_1 = fma(l_7_3, vec(-u_3_1.y), x_3_1);
         }
-        coefficients[128u - at + place_0] = next_0;
-        coefficients[128u - at + place_1] = next_1;
-        coefficients[128u - at + place_2] = next_2;
-        coefficients[128u - at + place_3] = next_3;
-        coefficients[128u - at + place_4] = next_4;
-        coefficients[128u - at + place_5] = next_5;
-        coefficients[128u - at + place_6] = next_6;
-        coefficients[128u - at + place_7] = next_7;
-        workgroupBarrier();
     }
     if (own + 0u < args.n) {
         if (r_0 < args.nrhs) { b[row_0 + col_0] = x_0_0.x; }

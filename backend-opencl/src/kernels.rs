@@ -21,7 +21,7 @@ pub(crate) struct Kernels {
     lanes: Vec<Lane>,
     /// Index of the lane in which the current instruction is enqueued.
     current: usize,
-    /// Number of rows of the panel that runs beside the current instruction.
+    /// Shape of the panel that another queue factors beside the current instruction.
     beside_panel: Option<PanelShape>,
     programs: Programs,
     /// The kernels of the database.

@@ -186,11 +186,14 @@ fn with_the_order_of_matrix_units() {
     ]);
 }
 
-/// A product beside a panel of another queue has the same bits as a product without one, although its work-groups compute several tiles each.
+/// A product beside a panel of another queue has the same bits as a product without one, although its work-groups compute several tiles each, and
+/// another launch computes the rest.
 #[test]
 fn products_beside_a_panel_have_the_same_bits() {
-    let [m, n, k] = [70, 40, 20];
     for device in devices([|device| device]) {
+        // three tiles for each multiprocessor, of which each work-group computes one or two
+        let units = device.facts().compute_units.unwrap_or(1);
+        let [m, n, k] = [SMALL_MMA.mwg + 5, 3 * units * SMALL_MMA.nwg, 20];
         let entry = format!("{}\nstop gemm\nbeside_panel tiles=2", Product::Mma(SMALL_MMA));
         device.prefer_kernels(&entry).expect("the kernels have parameters").unwrap();
         let data: Vec<f64> = (0..m * k + k * n + m * n).map(|i| ((i * i + 7 * i) % 1013) as f64 / 97.0).collect();
@@ -226,6 +229,8 @@ fn with_large_slices_of_matrix_units() {
         ([t, n], [64, 32, 96], MmaParams { stages: 3, ..small }),
         ([t, t], [64, 64, 48], MmaParams { kwg: 32, mwg: 64, nwg: 64, ..small }),
         ([n, n], [37, 29, 53], MmaParams { kwg: 32, mwg: 64, nwg: 64, ..small }),
+        // whole tiles of this size are read by loads in OpenCL C
+        ([n, n], [128, 128, 48], MmaParams { mwg: 128, nwg: 128, mw: 64, nw: 32, guarded: false, ..small }),
     ]);
 }
 

@@ -21,7 +21,7 @@ pub struct Blocking {
     /// Maximum number of tasks into which the update of one step of LU is divided. More tasks balance the load of the devices
     /// better, but fewer tasks load the panel less often.
     pub share: usize,
-    /// Whether all matrices of the call lie on one device, which works in place.
+    /// Whether LU runs on one device, on which all its matrices lie.
     pub resident: bool,
 }
 
@@ -37,14 +37,14 @@ pub struct Lookahead {
 impl Lookahead {
     /// Maximum number of panels. With more panels, the updates of a large matrix are products with few terms.
     const MAX_PANELS: usize = 8;
-    /// Number of columns of which the width of a panel is a multiple, so that panels consist of whole tiles of products.
+    /// Number of columns of which a width above the minimum is a multiple, so that panels consist of whole tiles of products.
     const UNIT: usize = 128;
 
     /// Returns the number of columns of a panel of a matrix of this order; `None` if LU does not work in panels.
     #[must_use]
     pub fn width(&self, order: usize) -> Option<usize> {
-        let of_most = order.div_ceil(Self::MAX_PANELS);
-        let width = if of_most <= self.min_nb { self.min_nb } else { of_most.next_multiple_of(Self::UNIT) };
+        let width_of_max_panels = order.div_ceil(Self::MAX_PANELS);
+        let width = if width_of_max_panels <= self.min_nb { self.min_nb } else { width_of_max_panels.next_multiple_of(Self::UNIT) };
         (order >= self.min_order).then_some(width)
     }
 }

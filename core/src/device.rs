@@ -288,13 +288,13 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// copies.
     ///
     /// # Errors
-    /// An instruction or a transfer failed. No instruction is running then.
+    /// An instruction or a transfer failed. If the method returns an error, no instruction is still running.
     unsafe fn launch_and_read(&self, instructions: &[Instruction<Operand<'_>>], reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let mut submitted = Submitted::default();
         let accepted = instructions.iter().try_for_each(|instruction| {
             let work = Work::Run { instruction, queue: 0, beside_panel: None };
             // SAFETY: the caller fulfils the safety contract of `launch` until this method returns, and `submitted` waits for all
-            // instructions before. A kernel queue runs its instructions in order.
+            // instructions before it returns. A kernel queue runs its instructions in order.
             unsafe { self.submit(work, &[]) }.map(|token| submitted.0.push(token))
         });
         submitted.wait().and(accepted)?;

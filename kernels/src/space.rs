@@ -85,11 +85,12 @@ pub fn axes(kernel: &str, dtype: DType) -> Option<Vec<Axis>> {
             axis("mw", if dtype == DType::F32 { &[32, 64, 96, 128] } else { &[16, 32, 64] }),
             axis("nw", &[16, 32, 64]),
             axis("stages", &[2, 3, 4, 6]),
-            axis("raster", &[4, 8, 16]),
+            axis("raster", &[2, 4, 8, 16, 32]),
             // large products have enough tiles
             axis("split", &[1]),
             structural("unit", if dtype == DType::F32 { &[1] } else { &[4, 8] }),
             structural("guarded", &[0, 1]),
+            structural("aligned", &[0, 1]),
         ],
         CPU_BLOCKS => {
             // the same sizes in bytes for both types

@@ -57,8 +57,8 @@ pub enum Threshold {
     Lookahead,
     /// Minimum number of columns of the panels of [`Threshold::Lookahead`].
     LookaheadPanel,
-    /// Number of rows of a panel for each multiprocessor that a product leaves free if another queue factors the panel at the same time. A
-    /// panel gets at least an eighth and at most a quarter of the multiprocessors. If the number is 0, the product leaves no multiprocessor free.
+    /// Number of tiles that each work-group of a product computes while another queue factors a panel. If the number is 0, products are
+    /// launched whole.
     BesidePanel,
 }
 

@@ -139,15 +139,21 @@ impl DeviceRuntime {
                 Operand::of(raw, Memory::Buffer(buffer))
             })
         };
-        // `launch_and_read` also writes the columns in host memory, so a failure may leave these columns partly written
-        *touched = call.writes_matrices() || trace.is_none();
+        // A call that reads columns in host memory with its instructions may leave these columns partly written if it fails. After a failure
+        // of the instructions of a call that writes no matrix, the caller may begin again, so that several such instructions run without reads.
+        let reads_with_instructions = call.writes_matrices() || call.instructions.len() == 1;
+        *touched = call.writes_matrices() || (reads_with_instructions && trace.is_none());
         match trace {
             None => {
                 let instructions: Vec<_> = call.instructions.iter().map(resolved).collect();
-                let reads: Vec<_> = written(copies).collect();
+                let (with, after) = if reads_with_instructions { (copies, &[][..]) } else { (&[][..], copies) };
+                let reads: Vec<_> = written(with).collect();
                 // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices and columns of the call,
                 // and only this call uses the copies of the columns.
-                unsafe { self.device.launch_and_read(&instructions, &reads) }
+                unsafe { self.device.launch_and_read(&instructions, &reads)? };
+                *touched = true;
+                // SAFETY: as above.
+                written(after).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
             }
             Some(trace) => {
                 for instruction in call.instructions {

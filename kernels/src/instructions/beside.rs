@@ -2,8 +2,8 @@
 //!
 //! A GPU may start a work-group of a kernel only after all work-groups of earlier kernels in any queue have started. A panel is a chain of
 //! small kernels, each of which would wait for a large product. A product beside a panel therefore has fewer work-groups than the device has
-//! multiprocessors, and each of them computes several tiles. By the time these work-groups end, the panel has been factored, so that
-//! another launch on the whole device computes the rest of the product.
+//! multiprocessors, and each of them computes several tiles. The threshold `beside_panel` is chosen so that the panel has been factored when
+//! these work-groups end. Another launch on the whole device then computes the rest of the product.
 
 use lapidary_core::{PanelShape, Result};
 
@@ -46,7 +46,7 @@ impl<D: Target> Sequence<'_, D> {
         let (tall, tiles_of_group) = (m.div_ceil(mwg), self.threshold(Threshold::BesidePanel));
         let groups = self.groups_beside_panel().filter(|&groups| tiles_of_group > 0 && groups < tall * n.div_ceil(nwg));
         // columns of C that are computed beside the panel
-        let beside = groups.map_or(0, |groups| (groups * tiles_of_group).div_ceil(tall).saturating_mul(nwg).min(n));
+        let beside = groups.map_or(0, |groups| groups.saturating_mul(tiles_of_group).div_ceil(tall).saturating_mul(nwg).min(n));
         // SAFETY: the caller upholds the contract of this module, and the two products have no element of C in common.
         unsafe {
             if let Some(groups) = groups {

@@ -20,7 +20,7 @@
 // Whether the work-items read local memory by instructions that the compiler keeps in order. It moves loads in OpenCL C ahead, so that
 // registers spill if a factor is transposed. Only whole tiles of 128 x 128 elements without transpositions are faster with these loads
 // (bench/results/opencl/2026-11-26-h100-product-shapes.txt).
-#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG * NWG < 128 * 128)
+#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG != 128 || NWG != 128)
 // whether the terms of a factor are contiguous in memory
 #define P_BY_TERMS (TRANS_A && !TRANS_B)
 #define Q_BY_TERMS (SWAPPED || !TRANS_B)

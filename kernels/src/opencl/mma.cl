@@ -25,8 +25,7 @@ static void read_element(real *x, Address at) {
 static void read_pair(real x[2], Address at) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(at));
 }
-// Returns `at`. The compiler does not know that, so that it adds a constant to the result in the instruction that reads, and keeps no register
-// for the sum.
+// Returns `at`. The compiler cannot see this. It therefore adds constants in the read instruction and needs no register for the sum.
 static Address opaque(Address at) {
     asm volatile("" : "+r"(at));
     return at;

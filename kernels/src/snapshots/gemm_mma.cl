@@ -83,8 +83,7 @@ static void read_element(real *x, Address at) {
 static void read_pair(real x[2], Address at) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(at));
 }
-// Returns `at`. The compiler does not know that, so that it adds a constant to the result in the instruction that reads, and keeps no register
-// for the sum.
+// Returns `at`. The compiler cannot see this. It therefore adds constants in the read instruction and needs no register for the sum.
 static Address opaque(Address at) {
     asm volatile("" : "+r"(at));
     return at;
@@ -111,7 +110,7 @@ static Address opaque(Address at) {
 // Whether the work-items read local memory by instructions that the compiler keeps in order. It moves loads in OpenCL C ahead, so that
 // registers spill if a factor is transposed. Only whole tiles of 128 x 128 elements without transpositions are faster with these loads
 // (bench/results/opencl/2026-11-26-h100-product-shapes.txt).
-#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG * NWG < 128 * 128)
+#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG != 128 || NWG != 128)
 // whether the terms of a factor are contiguous in memory
 #define P_BY_TERMS (TRANS_A && !TRANS_B)
 #define Q_BY_TERMS (SWAPPED || !TRANS_B)

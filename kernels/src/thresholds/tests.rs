@@ -243,8 +243,8 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
     assert_eq!(inverses(1024, "inverted_block unknowns=32"), [1, 0, 2, 1, 32, 0]);
 }
 
-/// Blocks are inverted on the devices where inverses have been measured to be faster: compute capability 9.0 by OpenCL, and GPUs of NVIDIA by
-/// wgpu, whose facts state no architecture.
+/// Blocks are inverted by OpenCL on devices of compute capability 9.0, and by wgpu on GPUs of NVIDIA, whose facts state no architecture. An H100
+/// was measured in both.
 #[test]
 fn blocks_of_large_triangles_are_inverted_where_inverses_are_faster() {
     let of = |kind, vendor: &str, architecture: &str| {

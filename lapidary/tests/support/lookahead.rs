@@ -24,8 +24,8 @@ fn factors(Graded(_, machine): &Graded) -> (Vec<f64>, Vec<usize>) {
     (result, queues)
 }
 
-/// Tests that entries of a user make LU of a resident matrix work in panels in two queues of kernels. The products beside a panel are
-/// launched in parts, which leaves the bits of the factors as they are. `open` opens a machine of one device with a folder of entries.
+/// Tests that entries of a user make LU of a resident matrix work in panels in two queues of kernels. In products beside
+/// a panel, few work-groups compute several tiles each, which leaves the bits of the factors as they are. `open` opens a machine of one device with a folder of entries.
 pub fn panels_by_entries(open: impl Fn(PathBuf) -> Graded, scope: &Scope) {
     let folder = std::env::temp_dir().join(format!("lapidary-lookahead-{}", std::process::id()));
     let product = "gemm_mma mwg=32 nwg=32 kwg=16 mw=32 nw=16 stages=2 raster=2 split=1 unit=0 guarded=1\nstop gemm";
@@ -38,9 +38,9 @@ pub fn panels_by_entries(open: impl Fn(PathBuf) -> Graded, scope: &Scope) {
     let panels = "lookahead rows=40\nlookahead_panel columns=24\nbeside_panel tiles=";
     let (whole, queues) = factors(&machine(&format!("{panels}0")));
     assert_eq!(queues, [0, 1]);
-    let in_parts = machine(&format!("{panels}1"));
-    assert!(factors(&in_parts) == (whole, queues), "parts of products have other bits");
-    grade_some::<f64>(&Resident::new(in_parts), scope, "::getrf::");
+    let beside = machine(&format!("{panels}1"));
+    assert!(factors(&beside) == (whole, queues), "products beside a panel have other bits");
+    grade_some::<f64>(&Resident::new(beside), scope, "::getrf::");
     assert_eq!(factors(&machine(&format!("lookahead rows={}", N + 1))).1, [0]);
     let _ = std::fs::remove_dir_all(folder);
 }

@@ -58,10 +58,22 @@ mod rest;
 mod settings;
 mod wgpu;
 
+use std::process::ExitCode;
+
 use report::Report;
 use settings::Settings;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<(), Box<dyn std::error::Error>> {
     blas::prepare_environment();
     let settings = Settings::from_args(std::env::args().skip(1))?;
     let mut report = Report::new(settings.before);

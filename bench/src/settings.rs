@@ -1,5 +1,6 @@
 //! The arguments of the benchmark program's command line.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use lapidary::DType;
@@ -66,7 +67,7 @@ impl Settings {
             match arg.as_str() {
                 "--bench" => {}
                 "--peer" => settings.peers = Some(list(&value()?)?),
-                "--n" => settings.sizes = Some(list(&value()?)?),
+                "--n" => settings.sizes = Some(list::<NonZero<usize>>(&value()?)?.into_iter().map(NonZero::get).collect()),
                 "--reps" => settings.reps = Some(number(&value()?)?),
                 "--before" => settings.before = number(&value()?)?,
                 "--seconds" => settings.seconds = number(&value()?)?,
@@ -170,6 +171,7 @@ mod tests {
         assert_eq!(settings.modes().collect::<Vec<_>>(), [Mode::Sustained]);
         assert!(settings.wants("cublas") && !settings.wants("clblast"));
         assert_eq!(settings.peak, Some(66.9));
+        assert_eq!(parse("opencl --n 0").err(), Some("`0` is not understood".to_owned()));
         assert_eq!(parse("opencl").unwrap().modes().collect::<Vec<_>>(), Mode::ALL);
     }
 

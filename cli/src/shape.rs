@@ -118,8 +118,8 @@ pub struct ShapeOptions {
     /// Diagonal of the A of trsm, stored (n) or all ones (u) [default: n]
     #[arg(long, value_enum, ignore_case = true)]
     diag: Option<DiagFlag>,
-    /// What trsm does with the blocks on the diagonal: substitution, or products with their inverses, which have a weaker error bound
-    /// [default: substitution]
+    /// What trsm does with the blocks on the diagonal: substitution, or products with their inverses where the device is faster with
+    /// them, which have a weaker error bound [default: inverted]
     #[arg(long, value_enum, ignore_case = true)]
     mode: Option<ModeFlag>,
     /// Number of columns of a panel, in getrf and gesv [default: $LAPIDARY_NB, else chosen by the library]

@@ -282,10 +282,10 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
     };
     let program = match kernel {
         Kernel::Product(Product::Mma(_)) if dialect != Dialect::OpenClC => {
-            return Err("the language is OpenCL C, in which the kernel is written".to_owned());
+            return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());
         }
         Kernel::Product(Product::Mma(params)) if params.unit != NO_UNIT && !takes_ptx(facts) => {
-            return Err("the compiler of the device takes instructions of PTX, which are for devices of the kind sm_…".to_owned());
+            return Err("the kernel needs a device whose compiler takes instructions of PTX (architecture sm_…)".to_owned());
         }
         Kernel::Product(product) => {
             let vector_bits = match dialect {
@@ -308,7 +308,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             }
             Family::Panel => Program::Panel { dtype, items },
             Family::HeldRows if dialect != Dialect::OpenClC => {
-                return Err("the language is OpenCL C, in which the kernel is written".to_owned());
+                return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());
             }
             Family::HeldRows => Program::HeldRows { dtype, items, uses_ptx: takes_ptx(facts) },
             Family::Strips => {

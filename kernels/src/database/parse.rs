@@ -227,7 +227,7 @@ fn family(name: &str) -> Result<Family, String> {
 const LARGEST: usize = 1 << 20;
 
 fn number(word: &str, digits: &str) -> Result<usize, String> {
-    let number: usize = digits.parse().map_err(|_| format!("`{word}` holds no whole number"))?;
+    let number: usize = digits.parse().map_err(|_| format!("`{word}` holds no whole number from 0 to 2⁶⁴ − 1"))?;
     if number <= LARGEST { Ok(number) } else { Err(format!("`{word}` is larger than {LARGEST}")) }
 }
 

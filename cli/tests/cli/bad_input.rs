@@ -193,7 +193,7 @@ fn flags_that_a_routine_would_ignore_are_refused() {
     }
     let planned = s.run(&queues);
     outcome(&planned, 0);
-    assert!(planned.stdout.contains(", beside a panel of 6 rows"), "{}", planned.stdout);
+    assert!(planned.stdout.contains(", beside a panel of 6 × 2 elements"), "{}", planned.stdout);
 }
 
 #[test]

@@ -360,8 +360,8 @@ impl OpenClDevice {
         })
     }
 
-    /// Enqueues instructions in the kernel queue with the index `place.0`, beside a panel of the shape `place.1`, if there is one. The first instruction starts
-    /// after the events in `after`, which belong to other queues.
+    /// Enqueues instructions in the kernel queue with the index `place.0`, beside a panel of the shape `place.1`, if there is one. The
+    /// first instruction starts after the events in `after`, which belong to other queues.
     ///
     /// # Safety
     /// The contract of [`Device::submit`] holds.

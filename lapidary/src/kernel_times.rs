@@ -10,8 +10,9 @@ impl Machine {
     /// are relative to the first of them.
     ///
     /// # Errors
-    /// A device records no times, because it is no OpenCL or wgpu device or [`Settings::kernel_times`](crate::Settings::kernel_times) is not
-    /// set; a kernel failed; or a device ran more kernels than it keeps times of (2²⁰).
+    /// A device records no times: it is neither an OpenCL nor a wgpu device, or
+    /// [`Settings::kernel_times`](crate::Settings::kernel_times) is not set. A kernel failed. A device ran more than the 2²⁰ kernels whose
+    /// times it keeps.
     pub fn take_kernel_times(&self) -> Result<Vec<Vec<KernelTime>>> {
         let mut taken = Vec::new();
         self.visit_devices(&mut |device| {

@@ -152,7 +152,8 @@ impl DeviceRuntime {
                 // and only this call uses the copies of the columns.
                 unsafe { self.device.launch_and_read(&instructions, &reads)? };
                 *touched = true;
-                // SAFETY: as above.
+                // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the columns in host memory, and only
+                // this call uses the copies of the columns.
                 written(after).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
             }
             Some(trace) => {

@@ -5,7 +5,8 @@
 // A workgroup has WIDTH right-hand sides. Each invocation holds MR unknowns of NR right-hand sides and the coefficients among these
 // unknowns in registers. In each step, the invocations with the next MR unknowns compute these unknowns and write them to workgroup
 // memory. After a barrier, the invocations with later unknowns eliminate the solved unknowns from their own equations. All invocations
-// load the coefficients that a step eliminates, one step ahead, and write them to workgroup memory before the barrier of this step.
+// load the coefficients of the unknowns that a step eliminates, one step ahead, and write them to workgroup memory before the barrier of
+// this step.
 //
 // An invocation multiplies by the reciprocals of its pivots, because a product takes less time than a division. An invocation divides by
 // its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
@@ -17,14 +18,14 @@
 {%- set SLICE = MR * PARTS * PART %}
 {%- set EACH = ORDER * MR // V // ITEMS %}
 // Steps use the two halves of both arrays in turn, because some invocations write for the next step while others read.
-// The coefficients that a step eliminates:
+// The coefficients of the unknowns that a step eliminates:
 var<workgroup> coefficients: array<vec, {{ 2 * SLICE }}>;
 // The unknowns that a step computes:
 var<workgroup> solved: array<vec, {{ 2 * WIDTH * PARTS }}>;
 
 {#- Coefficient k of equation i, for unknowns of this invocation #}
 {%- macro own_coefficient(i, k) %}{{ a }}[origin + own_{{ i }} * args.a_i + own_{{ k }} * args.a_k]{% endmacro %}
-{#- Loads V equations of the columns from `from` on, if a step from unknown `k` on eliminates them from these equations #}
+{#- Loads the coefficients of V equations in the columns from `from` on, if a step from unknown `k` on eliminates their unknowns #}
 {%- macro load(k, indent) %}
 {{ indent }}if (row >= {{ k }} + MR) {
 {%- for e in range(EACH) %}

@@ -30,12 +30,13 @@ struct Args { size n; size nrhs; size unit; size a_at; stride a_i; stride a_k; s
 // A workgroup has WIDTH right-hand sides. Each invocation holds MR unknowns of NR right-hand sides and the coefficients among these
 // unknowns in registers. In each step, the invocations with the next MR unknowns compute these unknowns and write them to workgroup
 // memory. After a barrier, the invocations with later unknowns eliminate the solved unknowns from their own equations. All invocations
-// load the coefficients that a step eliminates, one step ahead, and write them to workgroup memory before the barrier of this step.
+// load the coefficients of the unknowns that a step eliminates, one step ahead, and write them to workgroup memory before the barrier of
+// this step.
 //
 // An invocation multiplies by the reciprocals of its pivots, because a product takes less time than a division. An invocation divides by
 // its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
 // Steps use the two halves of both arrays in turn, because some invocations write for the next step while others read.
-// The coefficients that a step eliminates:
+// The coefficients of the unknowns that a step eliminates:
 // The unknowns that a step computes:
 
 __kernel __attribute__((reqd_work_group_size(16, 1, 1)))

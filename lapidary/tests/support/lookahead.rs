@@ -25,7 +25,8 @@ fn factors(Graded(_, machine): &Graded) -> (Vec<f64>, Vec<usize>) {
 }
 
 /// Tests that entries of a user make LU of a resident matrix work in panels in two queues of kernels. In products beside
-/// a panel, few work-groups compute several tiles each, which leaves the bits of the factors as they are. `open` opens a machine of one device with a folder of entries.
+/// a panel, few work-groups compute several tiles each, which leaves the bits of the factors as they are. `open` opens a machine of one
+/// device with a folder of entries.
 pub fn panels_by_entries(open: impl Fn(PathBuf) -> Graded, scope: &Scope) {
     let folder = std::env::temp_dir().join(format!("lapidary-lookahead-{}", std::process::id()));
     let product = "gemm_mma mwg=32 nwg=32 kwg=16 mw=32 nw=16 stages=2 raster=2 split=1 unit=0 guarded=1\nstop gemm";

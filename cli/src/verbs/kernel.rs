@@ -184,6 +184,14 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
             note(&format!("  {product}\n  from {}", origin.unwrap_or("the command line")));
         }
     }
+    let order = shape.m.min(shape.n);
+    let width = tuning.lookahead(dtype).width(order).filter(|&width| width < order && facts.queues > 1);
+    if let Some(width) = width.filter(|_| shape.routine == Routine::Getrf) {
+        note(&format!(
+            "  these launches factor the matrix at once; the device factors it in panels of {width} columns (lookahead_panel),"
+        ));
+        note(&format!("  because the order is at least lookahead rows={}", tuning.threshold(Threshold::Lookahead, dtype)));
+    }
     let decides = |threshold: &Threshold| launches.iter().any(|launch| threshold.concerns(launch.kernel));
     for threshold in Threshold::ALL.into_iter().filter(decides) {
         let value = tuning.threshold(threshold, dtype);

@@ -54,6 +54,16 @@ fn launches_are_listed_without_the_texts() {
     }
 }
 
+/// A device with two queues factors a large matrix in panels, whose launches are not listed.
+#[test]
+fn panels_of_lu_are_named() {
+    let Some(s) = sandbox() else { return };
+    let listed = |rows: &str| kernel(&s, &["getrf", "--n", "3000", "--list", "--params", &format!("lookahead rows={rows}")]).stderr;
+    let [panels, whole] = ["3000", "3001"].map(listed);
+    assert!(panels.contains("in panels of 2048 columns (lookahead_panel)") && panels.contains("lookahead rows=3000"), "{panels}");
+    assert!(!whole.contains("panels of"), "{whole}");
+}
+
 /// The thresholds on which the launches depend are named with the place of their entries.
 #[test]
 fn thresholds_are_listed_and_can_be_given() {

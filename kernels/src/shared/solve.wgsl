@@ -126,7 +126,8 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
         from_{{ v }} += stride(MR) * args.a_k;
         {%- endfor %}
         {{- load("k + MR", "        ") }}
-        if (own > k) {
+        // an invocation without unknowns would read coefficients that no invocation has written
+        if (own > k && own < args.n) {
             {%- for q in range(PARTS) %}
             {%- for c in range(NR) %}
             let u_{{ q }}_{{ c }}: vec = {{ solved_part(q, c) }};

@@ -402,7 +402,8 @@ void solve(const size n, const size nrhs, const size unit, __global const real *
             next_6 = (vec)(a[from_0 + stride(6) * args.a_k], a[from_1 + stride(6) * args.a_k]);
             next_7 = (vec)(a[from_0 + stride(7) * args.a_k], a[from_1 + stride(7) * args.a_k]);
         }
-        if (own > k) {
+        // an invocation without unknowns would read coefficients that no invocation has written
+        if (own > k && own < args.n) {
             const vec u_0_0 = solved[parity * 32u + 0u + t % LANES];
             const vec u_0_1 = solved[parity * 32u + 4u + t % LANES];
             const vec l_0_0 = coefficients[parity * 192u + 0u + own / MR];

@@ -401,7 +401,8 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
             next_6 = vec(a[from_0 + stride(6) * args.a_k], a[from_1 + stride(6) * args.a_k]);
             next_7 = vec(a[from_0 + stride(7) * args.a_k], a[from_1 + stride(7) * args.a_k]);
         }
-        if (own > k) {
+        // an invocation without unknowns would read coefficients that no invocation has written
+        if (own > k && own < args.n) {
             let u_0_0: vec = solved[parity * 32u + 0u + t % LANES];
             let u_0_1: vec = solved[parity * 32u + 4u + t % LANES];
             let l_0_0: vec = coefficients[parity * 192u + 0u + own / MR];

@@ -101,13 +101,8 @@ fn shipped(facts: &DeviceFacts) -> Result<Vec<Program>, String> {
         add(&tuning, dtype, others(dtype))?;
     }
     // the products of LU beside a panel
-    let looping = |program: &Program| match *program {
-        Program::GemmMma { dtype, params, trans_a: false, trans_b: false, guarded, aligned, loops: false } if params.split == 1 => {
-            Some(Program::GemmMma { dtype, params, trans_a: false, trans_b: false, guarded, aligned, loops: true })
-        }
-        _ => None,
-    };
-    programs.extend(programs.iter().filter_map(looping).collect::<Vec<_>>());
+    let is_of_lu = |program: &&Program| matches!(program, Program::GemmMma { params, trans_a: false, trans_b: false, .. } if params.split == 1);
+    programs.extend(programs.iter().filter(is_of_lu).map(|program| program.looping()).collect::<Vec<_>>());
     let probes: HashSet<Program> = programs.iter().filter_map(Program::probe).collect();
     programs.extend(probes);
     Ok(programs)

@@ -275,6 +275,16 @@ pub fn notes(groups: usize) -> usize {
 }
 
 impl Program {
+    /// Returns the program of the same product in which a work-group may compute several tiles. Other programs than those of `gemm_mma`
+    /// are returned unchanged.
+    #[must_use]
+    pub fn looping(mut self) -> Self {
+        if let Program::GemmMma { loops, .. } = &mut self {
+            *loops = true;
+        }
+        self
+    }
+
     /// Returns the element type of the matrices.
     #[must_use]
     pub fn dtype(&self) -> DType {

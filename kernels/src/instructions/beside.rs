@@ -9,7 +9,6 @@ use lapidary_core::{PanelShape, Result};
 
 use super::Sequence;
 use super::gemm::{Product, launch};
-use super::mma::looping;
 use crate::call::Target;
 use crate::database::Family;
 use crate::program::Program;
@@ -50,7 +49,7 @@ impl<D: Target> Sequence<'_, D> {
         // SAFETY: the caller upholds the contract of this module, and the two products have no element of C in common.
         unsafe {
             if let Some(groups) = groups {
-                launch(self.device, (looping(program), kernel), [groups, 1], product.part((0, 0, m, beside)))?;
+                launch(self.device, (program.looping(), kernel), [groups, 1], product.part((0, 0, m, beside)))?;
             }
             if beside < n { self.tiles(program, kernel, tile, product.part((0, beside, m, n - beside))) } else { Ok(()) }
         }

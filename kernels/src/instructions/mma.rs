@@ -21,16 +21,6 @@ pub(super) fn program<B>(dtype: DType, params: MmaParams, product: &Product<'_, 
     suits.then_some(program)
 }
 
-/// Returns the program of the same product in which a work-group may compute several tiles.
-pub(super) fn looping(program: Program) -> Program {
-    match program {
-        Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, .. } => {
-            Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, loops: true }
-        }
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use lapidary_core::Value;

@@ -174,7 +174,7 @@ impl Kernels {
         self.room = CALLS_PER_PASS.0;
     }
 
-    /// Submits the collected kernel calls: in one compute pass, or each in a pass of its own if times are recorded.
+    /// Submits the collected kernel calls. The calls share one compute pass. If times are recorded, each call has a pass of its own instead.
     fn submit(&mut self) -> Result<()> {
         if self.calls.is_empty() {
             return Ok(());

@@ -228,8 +228,8 @@ pub enum Work<'a> {
         instruction: &'a Instruction<Operand<'a>>,
         /// Number of the kernel queue that runs the instruction, less than [`DeviceFacts::queues`].
         queue: usize,
-        /// A panel of LU that another kernel queue of the device factors at the same time. The kernels of the instruction should
-        /// leave compute units free for the kernels of the panel. `None` if there is no such panel.
+        /// The panel of LU that another kernel queue of the device factors while the instruction runs. The kernels of the instruction
+        /// should leave compute units free for the kernels of the panel. `None` if no queue factors a panel.
         beside_panel: Option<PanelShape>,
     },
 }

@@ -76,7 +76,8 @@ impl Profile {
         }
     }
 
-    /// Returns the names of all groups of kernels, in the order of their colours. A group is a task, or a kernel if the call has no tasks.
+    /// Returns the names of all groups of kernels. The position of a name in the list decides the colour of the group. A group is a task; if the
+    /// call has no tasks, each kernel is a group.
     pub fn groups(&self) -> Vec<&'static str> {
         let mut groups: Vec<&str> = TASKS.into_iter().filter(|_| self.has_tasks).collect();
         for time in &self.times {

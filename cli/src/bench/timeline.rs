@@ -21,7 +21,7 @@ pub struct Timeline<'a> {
     pub title: &'a str,
     /// The label of each row, from top to bottom.
     pub rows: &'a [String],
-    /// The kinds of bars, in the order of their colours.
+    /// The kinds of bars. The position of a kind in the list decides its colour.
     pub kinds: &'a [&'a str],
     /// Whether a legend names the kinds that occur.
     pub has_legend: bool,

@@ -181,7 +181,7 @@ impl<T> Drop for Walk<'_, T> {
     }
 }
 
-/// Returns the instruction of a step, and computes the step on the host. `None` for a transfer.
+/// Computes a step on the host, and returns the instruction that computes it on the device. Returns `None` if the step is a transfer.
 fn instruction<'r, T: Scalar>(
     step: Step,
     registers: &'r [DeviceBuffer],

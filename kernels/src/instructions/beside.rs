@@ -20,10 +20,10 @@ const MIN_FREE_EIGHTHS: usize = 3;
 const SPARE: usize = 2;
 
 impl<D: Target> Sequence<'_, D> {
-    /// Returns the number of work-groups of a product beside the panel that is factored at the same time. Returns `None` if there is no such
-    /// panel, or if the number of multiprocessors is not known.
+    /// Returns the number of work-groups of a product that runs while another queue factors a panel. Returns `None` if no queue factors a
+    /// panel, or if the device does not state the number of its multiprocessors.
     ///
-    /// The work-groups that factor a panel wait for one another, and each may need a multiprocessor of its own.
+    /// The work-groups that factor a panel wait for one another, and each of them may need a multiprocessor of its own.
     fn groups_beside_panel(&self) -> Option<usize> {
         let (PanelShape { rows, cols }, units) = (self.device.beside_panel()?, self.device.facts().compute_units?);
         let tuning = self.device.tuning();
@@ -32,8 +32,8 @@ impl<D: Target> Sequence<'_, D> {
         Some(units.saturating_sub(together.max(units * MIN_FREE_EIGHTHS / 8)).max(1))
     }
 
-    /// Computes a product by `gemm_mma`, which leaves multiprocessors free if a panel is factored at the same time. Each element of the product
-    /// has the same bits as without a panel.
+    /// Computes a product by `gemm_mma`. If a panel is factored at the same time, the product leaves multiprocessors free. Each element of the
+    /// product has the same bits as without a panel.
     pub(super) unsafe fn tiles_beside_panel(
         &mut self,
         program: Program,

@@ -17,7 +17,8 @@
 {%- set PART = ORDER // MR + V %}
 {%- set SLICE = MR * PARTS * PART %}
 {%- set EACH = ORDER * MR // V // ITEMS %}
-// Steps use the two halves of both arrays in turn, because some invocations write for the next step while others read.
+// Even steps use the first half of each array, and odd steps the second half. Some invocations already write for the next step while others
+// still read for this one.
 // The coefficients of the unknowns that a step eliminates:
 var<workgroup> coefficients: array<vec, {{ 2 * SLICE }}>;
 // The unknowns that a step computes:
@@ -51,7 +52,7 @@ var<workgroup> solved: array<vec, {{ 2 * WIDTH * PARTS }}>;
 
 @compute @workgroup_size(ITEMS)
 fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-    // indices beyond the last unknown are replaced by the last index, so that invocations without unknowns load valid elements
+    // An invocation whose unknowns lie beyond the last one loads the coefficients of the last unknown, which exist, and does not use them.
     let last: u32 = args.n - 1u;
     let origin: stride = stride(args.a_at);
     // the first of the V equations, and the column of a step, whose coefficients this invocation loads
@@ -126,7 +127,7 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
         from_{{ v }} += stride(MR) * args.a_k;
         {%- endfor %}
         {{- load("k + MR", "        ") }}
-        // an invocation without unknowns would read coefficients that no invocation has written
+        // for equations beyond the last one, no invocation has written coefficients
         if (own > k && own < args.n) {
             {%- for q in range(PARTS) %}
             {%- for c in range(NR) %}

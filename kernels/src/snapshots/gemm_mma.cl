@@ -294,7 +294,8 @@ static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong 
 //
 // The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) calls the factors P and Q, and states which elements each work-item holds
 // and where they lie in a slice. A sub-group multiplies a slice in STEPS steps. During a step, it reads the elements for the next step.
-// If beta = 0, the kernel does not read C. If LOOPS, there may be fewer work-groups than tiles, and a work-group computes several tiles.
+// If beta = 0, the kernel does not read C. If LOOPS is 1, a launch may have fewer work-groups than C has tiles. Each work-group then computes
+// several tiles, one after the other.
 
 #define SUB_GROUPS_M (MWG / MW)
 #define ITEMS (SUB_GROUPS_M * (NWG / NW) * 32)
@@ -480,7 +481,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
                 read_q(q[(u + 1) % 2], from, (u + 1) % STEPS, q_first, lane);
                 read_p(p[(u + 1) % 2], AFTER(from, Q_SLICE), (u + 1) % STEPS, p_first, lane);
                 if (u == 0) {
-                    // the next copy writes to the stage that the previous slice has left free
+                    // the sub-groups have multiplied the previous slice, so that the next copy overwrites it
                     if (left >= STAGES) {
                         const uint at = (stage == 0 ? STAGES - 1 : stage - 1) * (SLICE * REAL_BYTES);
                         START_Q(at, left == STAGES);

@@ -35,7 +35,8 @@ struct Args { size n; size nrhs; size unit; size a_at; stride a_i; stride a_k; s
 //
 // An invocation multiplies by the reciprocals of its pivots, because a product takes less time than a division. An invocation divides by
 // its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
-// Steps use the two halves of both arrays in turn, because some invocations write for the next step while others read.
+// Even steps use the first half of each array, and odd steps the second half. Some invocations already write for the next step while others
+// still read for this one.
 // The coefficients of the unknowns that a step eliminates:
 // The unknowns that a step computes:
 
@@ -46,7 +47,7 @@ void solve(const size n, const size nrhs, const size unit, __global const real *
     __local vec solved[64];
     const uint2 group = (uint2)(get_group_id(0), get_group_id(1));
     const u32 t = get_local_id(0) + get_local_id(1) * get_local_size(0);
-    // indices beyond the last unknown are replaced by the last index, so that invocations without unknowns load valid elements
+    // An invocation whose unknowns lie beyond the last one loads the coefficients of the last unknown, which exist, and does not use them.
     const u32 last = args.n - 1u;
     const stride origin = stride(args.a_at);
     // the first of the V equations, and the column of a step, whose coefficients this invocation loads
@@ -402,7 +403,7 @@ void solve(const size n, const size nrhs, const size unit, __global const real *
             next_6 = (vec)(a[from_0 + stride(6) * args.a_k], a[from_1 + stride(6) * args.a_k]);
             next_7 = (vec)(a[from_0 + stride(7) * args.a_k], a[from_1 + stride(7) * args.a_k]);
         }
-        // an invocation without unknowns would read coefficients that no invocation has written
+        // for equations beyond the last one, no invocation has written coefficients
         if (own > k && own < args.n) {
             const vec u_0_0 = solved[parity * 32u + 0u + t % LANES];
             const vec u_0_1 = solved[parity * 32u + 4u + t % LANES];

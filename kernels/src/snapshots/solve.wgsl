@@ -37,7 +37,8 @@ struct Args {
 //
 // An invocation multiplies by the reciprocals of its pivots, because a product takes less time than a division. An invocation divides by
 // its pivots if one of them is zero, subnormal or not finite, or has a subnormal reciprocal.
-// Steps use the two halves of both arrays in turn, because some invocations write for the next step while others read.
+// Even steps use the first half of each array, and odd steps the second half. Some invocations already write for the next step while others
+// still read for this one.
 // The coefficients of the unknowns that a step eliminates:
 var<workgroup> coefficients: array<vec, 384>;
 // The unknowns that a step computes:
@@ -45,7 +46,7 @@ var<workgroup> solved: array<vec, 64>;
 
 @compute @workgroup_size(ITEMS)
 fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-    // indices beyond the last unknown are replaced by the last index, so that invocations without unknowns load valid elements
+    // An invocation whose unknowns lie beyond the last one loads the coefficients of the last unknown, which exist, and does not use them.
     let last: u32 = args.n - 1u;
     let origin: stride = stride(args.a_at);
     // the first of the V equations, and the column of a step, whose coefficients this invocation loads
@@ -401,7 +402,7 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
             next_6 = vec(a[from_0 + stride(6) * args.a_k], a[from_1 + stride(6) * args.a_k]);
             next_7 = vec(a[from_0 + stride(7) * args.a_k], a[from_1 + stride(7) * args.a_k]);
         }
-        // an invocation without unknowns would read coefficients that no invocation has written
+        // for equations beyond the last one, no invocation has written coefficients
         if (own > k && own < args.n) {
             let u_0_0: vec = solved[parity * 32u + 0u + t % LANES];
             let u_0_1: vec = solved[parity * 32u + 4u + t % LANES];

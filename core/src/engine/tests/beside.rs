@@ -9,7 +9,7 @@ use crate::token::Token;
 
 const PANEL: PanelShape = PanelShape { rows: 9, cols: 4 };
 
-/// A device that works in place and records for each instruction the panel that is factored at the same time.
+/// A device that works in place. For each instruction, it records the panel that the engine names in `Work::Run::beside_panel`.
 #[derive(Debug)]
 struct Listener(DeviceFacts, Arc<Mutex<Vec<Option<PanelShape>>>>);
 

@@ -8,7 +8,7 @@ use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPER
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
     DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Lookahead, Operand,
-    PanelShape, Pending, Piece, PinnedMemory, ProgramCache, Result, Token, Work,
+    PanelShape, Pending, Piece, PinnedMemory, ProgramCache, Result, StreamQueue, Token, Work,
 };
 use lapidary_kernels::Database;
 
@@ -20,6 +20,7 @@ use crate::pinned::HostMemory;
 use crate::platform::{Found, list};
 use crate::queue::Queue;
 use crate::running::{Health, Running};
+use crate::stream::InTransfer;
 use crate::transfers::{Direction, Transfers};
 
 /// An OpenCL device with its context and its queues: two queues for transfers, and one or two for kernels.
@@ -31,6 +32,8 @@ pub struct OpenClDevice {
     /// In tests: the number of memory requests before the request that is made to fail.
     short: Option<AtomicUsize>,
     health: Health,
+    /// Declared before the queues, so that transfers of streams end before a queue is released.
+    in_transfer: InTransfer,
     // the fields below are declared before `context`, so that they are dropped before the context that they use
     load: Arc<Transfers>,
     store: Arc<Transfers>,
@@ -48,6 +51,14 @@ impl OpenClDevice {
     ) -> Result<Self> {
         let queues = (0..KERNEL_QUEUES).map(|_| Queue::new(&context.handle, &found)).collect::<Result<_>>()?;
         Self::assemble(found, memory, cache, context, queues)
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    pub(crate) fn in_transfer(&self) -> &InTransfer {
+        &self.in_transfer
     }
 
     pub(crate) fn kernels(&self) -> MutexGuard<'_, Kernels> {
@@ -105,7 +116,18 @@ impl OpenClDevice {
             kernels.limit_memory(limit);
         }
         let kernels = Mutex::new(kernels);
-        Ok(OpenClDevice { found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
+        Ok(OpenClDevice {
+            found,
+            cache,
+            short: None,
+            health,
+            in_transfer: InTransfer::default(),
+            load,
+            store,
+            reserve: Mutex::default(),
+            kernels,
+            context,
+        })
     }
 
     /// Allocates a buffer and writes to it. Some drivers allocate the memory of a buffer only at its first use, which may then fail
@@ -309,6 +331,10 @@ impl Device for OpenClDevice {
                 }
             }
         }
+    }
+
+    fn stream_queue(&self) -> Option<&dyn StreamQueue> {
+        Some(self)
     }
 
     fn lost(&self) -> Option<Error> {

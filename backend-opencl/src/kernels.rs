@@ -186,26 +186,42 @@ impl Kernels {
         (number, beside_panel): (usize, Option<PanelShape>),
         after: &[&Event],
     ) -> Result<(Arc<Queue>, Event)> {
-        (self.current, self.beside_panel) = (number, beside_panel);
         let queue = Arc::clone(&self.lanes[number].queue);
-        let mut name = None;
-        let mut enqueue = |(dtype, instruction): (DType, Instruction<View<'_>>)| {
-            name = Some(instruction.name());
-            // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
-            unsafe { instructions::enqueue(self, dtype, &instruction) }
-        };
-        let enqueued = queue.wait_for(after).and_then(|()| instructions.into_iter().try_for_each(&mut enqueue));
-        let end = enqueued.and_then(|()| queue.end());
-        end.map(|end| (Arc::clone(&queue), end)).map_err(|error| {
-            // the wait is necessary because kernels enqueued before the error may access memory that the caller frees after the
-            // error
-            let finished = queue.finish();
-            let error = finished.err().filter(|finished| finished.kind() == ErrorKind::DeviceLost).unwrap_or(error);
-            match name {
-                Some(name) => error.with("instruction", name),
-                None => error,
-            }
-        })
+        queue.wait_for(after).or_else(|error| self.finish_and_fail(number, error))?;
+        self.beside_panel = beside_panel;
+        // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
+        instructions.into_iter().try_for_each(|(dtype, instruction)| unsafe { self.enqueue(number, dtype, &instruction) })?;
+        let end = queue.end().or_else(|error| self.finish_and_fail(number, error))?;
+        Ok((queue, end))
+    }
+
+    /// Enqueues an instruction of a stream in queue 0, without an event.
+    ///
+    /// # Safety
+    /// The conditions of [`instructions::enqueue`] hold.
+    pub unsafe fn enqueue_in_stream(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
+        self.beside_panel = None;
+        // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
+        unsafe { self.enqueue(0, dtype, instruction) }
+    }
+
+    unsafe fn enqueue(&mut self, number: usize, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
+        self.current = number;
+        // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
+        let enqueued = unsafe { instructions::enqueue(self, dtype, instruction) };
+        enqueued.or_else(|error| self.finish_and_fail(number, error)).map_err(|error| error.with("instruction", instruction.name()))
+    }
+
+    /// Waits until a queue is empty, because kernels that were enqueued before the error may access memory that the caller frees after
+    /// the error. Returns the error, or the loss of the device.
+    fn finish_and_fail<R>(&self, number: usize, error: Error) -> Result<R> {
+        let finished = self.lanes[number].queue.finish();
+        Err(finished.err().filter(|finished| finished.kind() == ErrorKind::DeviceLost).unwrap_or(error))
+    }
+
+    /// The queue of streams, which is kernel queue 0.
+    pub fn stream_queue(&self) -> &Arc<Queue> {
+        &self.lanes[0].queue
     }
 }
 

@@ -19,6 +19,7 @@ mod program;
 mod queue;
 mod running;
 mod startup;
+mod stream;
 mod times;
 mod transfers;
 

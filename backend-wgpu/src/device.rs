@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapidary_core::{
     Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Feature, HostRect, Instruction, KernelTime, Operand, Pending,
-    ProgramCache, Result, Token, Work,
+    ProgramCache, Result, StreamQueue, Token, Work,
 };
 use lapidary_kernels::{Database, Dialect, Target, Tuning};
 
@@ -15,6 +15,7 @@ use crate::facts::{FEATURES, facts};
 use crate::kernels::Kernels;
 use crate::platform::{Found, check, list};
 use crate::queue::{Queue, Running};
+use crate::stream::Reads;
 use crate::transfers::Transfers;
 
 /// Returns the features with which the application should create a device: all features of the adapter that Lapidary can use.
@@ -41,6 +42,7 @@ pub struct WgpuDevice {
     kernels: Mutex<Kernels>,
     load: Arc<Transfers>,
     store: Arc<Transfers>,
+    reads: Reads,
     queue: Arc<Queue>,
 }
 
@@ -123,10 +125,18 @@ impl WgpuDevice {
         let kernels = Mutex::new(kernels);
         let load = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write));
         let store = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Read));
-        Ok(WgpuDevice { facts, cache, kernels, load, store, queue })
+        Ok(WgpuDevice { facts, cache, kernels, load, store, reads: Reads::default(), queue })
     }
 
-    fn kernels(&self) -> MutexGuard<'_, Kernels> {
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    pub(crate) fn reads(&self) -> &Reads {
+        &self.reads
+    }
+
+    pub(crate) fn kernels(&self) -> MutexGuard<'_, Kernels> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,25 +157,14 @@ impl WgpuDevice {
         Buffer::adopt(&self.queue, buffer, bytes)
     }
 
-    /// Runs `instruction` `times` times in a row, and waits once, for the end of the last run.
-    ///
-    /// # Safety
-    /// The caller upholds the contract of [`Device::launch`] for `instruction`.
-    pub(crate) unsafe fn launch_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<()> {
-        // SAFETY: the caller guarantees that `instruction` may access its operands, and that no conflicting access runs at the
-        // same time.
-        let running = unsafe { self.submit_times(instruction, times)? };
-        running.map_or(Ok(()), |running| running.wait())
-    }
-
-    /// Submits `instruction` `times` times. Returns `None` if the instruction needs no kernel.
+    /// Submits `instruction`. Returns `None` if the instruction needs no kernel.
     ///
     /// # Safety
     /// The caller upholds the contract of [`Device::submit`] for `instruction`.
-    unsafe fn submit_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<Option<Running>> {
+    unsafe fn submit_instruction(&self, instruction: &Instruction<Operand<'_>>) -> Result<Option<Running>> {
         // SAFETY: the caller guarantees that `instruction` may access its operands, and that no conflicting access runs at the
         // same time.
-        let last = unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), times)? };
+        let last = unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view))? };
         Ok(last.map(|submission| Running { queue: Arc::clone(&self.queue), submission, instruction: instruction.name() }))
     }
 
@@ -319,7 +318,7 @@ impl Device for WgpuDevice {
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
         // that no conflicting access runs at the same time.
-        unsafe { self.launch_times(instruction, 1) }
+        unsafe { self.submit_instruction(instruction)? }.map_or(Ok(()), |running| running.wait())
     }
 
     unsafe fn launch_and_read(&self, instructions: &[Instruction<Operand<'_>>], reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
@@ -327,7 +326,7 @@ impl Device for WgpuDevice {
         // SAFETY: the caller upholds the contract of `Device::launch_and_read` for the operands and the rectangles. A wgpu device
         // has a single queue, which runs the instructions in order and the copies after them.
         let read = unsafe {
-            let mut submit = |instruction| self.submit_times(instruction, 1).map(|submitted| running.extend(submitted));
+            let mut submit = |instruction| self.submit_instruction(instruction).map(|submitted| running.extend(submitted));
             instructions.iter().try_for_each(&mut submit).and_then(|()| self.store.read_each(reads))
         };
         running.iter().map(Running::wait).fold(Ok(()), Result::and).and(read)
@@ -340,9 +339,13 @@ impl Device for WgpuDevice {
             Ok(match work {
                 Work::Write { from, to } => self.load.begin(from, to.get()),
                 Work::Read { from, to } => self.store.begin(to, from.get()),
-                Work::Run { instruction, .. } => self.submit_times(instruction, 1)?.map_or(Token::DONE, Token::new),
+                Work::Run { instruction, .. } => self.submit_instruction(instruction)?.map_or(Token::DONE, Token::new),
             })
         }
+    }
+
+    fn stream_queue(&self) -> Option<&dyn StreamQueue> {
+        Some(self)
     }
 
     fn lost(&self) -> Option<Error> {

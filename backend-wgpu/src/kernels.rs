@@ -17,6 +17,9 @@ use crate::times::{Label, Queries, Times};
 /// calls of the next pass.
 const CALLS_PER_PASS: (usize, usize) = (16, 1024);
 
+/// Maximum number of kernel calls of streams in one submission. A submission takes the host as long as some ten calls.
+const MAX_STREAM_CALLS: usize = 128;
+
 /// The compiled kernels of one device, and the collected kernel calls that are not submitted yet.
 #[derive(Debug)]
 pub(crate) struct Kernels {
@@ -37,13 +40,19 @@ pub(crate) struct Kernels {
     /// not write the buffer again.
     written: Vec<u8>,
     calls: Vec<Gathered>,
+    /// Number of collected calls that belong to complete instructions of streams.
+    in_stream: usize,
     /// Maximum number of kernel calls in the next pass.
     room: usize,
-    /// Bind groups of the current instruction. The bind groups are dropped after the instruction, because a bind group keeps the
-    /// buffers of registers alive.
+    /// Number of collected calls at which a stream submits them.
+    stream_room: usize,
+    /// Bind groups of the current instruction, or of the instructions of streams since the last token. The bind groups are then dropped,
+    /// because a bind group keeps the buffers of registers alive.
     bound: HashMap<Bound, wgpu::BindGroup>,
-    /// The last submitted pass.
+    /// The last submitted pass of the current instruction.
     submitted: Option<Submission>,
+    /// The last submission.
+    last: Option<Submission>,
     scratch: Scratch<Buffer>,
     /// The times of kernels, if the device records them.
     times: Option<Times>,
@@ -85,9 +94,12 @@ impl Kernels {
             staged: Vec::new(),
             written: Vec::new(),
             calls: Vec::new(),
+            in_stream: 0,
             room: CALLS_PER_PASS.0,
+            stream_room: 1,
             bound: HashMap::new(),
             submitted: None,
+            last: None,
             scratch: Scratch::default(),
             times: None,
         })
@@ -141,18 +153,16 @@ impl Kernels {
         self.scratch.clear();
     }
 
-    /// Submits `times` runs of an instruction on matrices of type `dtype`. Returns the last submission, or `None` if the
-    /// instruction needs no kernel.
+    /// Submits an instruction on matrices of type `dtype`. Returns the last submission, or `None` if the instruction needs no kernel.
     ///
     /// # Safety
     /// The caller upholds the contract of [`instructions::enqueue`].
-    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>, times: usize) -> Result<Option<Submission>> {
+    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<Option<Submission>> {
         let queue = Arc::clone(&self.queue);
-        // a preceding instruction may have panicked, and its collected kernel calls must not run
+        self.submit_stream()?;
         self.discard();
         // SAFETY: the caller of `run` upholds the contract of `instructions::enqueue`.
-        let mut enqueue = |_| unsafe { instructions::enqueue(self, dtype, instruction) };
-        let guarded = queue.guarded("launch", |_| (0..times).try_for_each(&mut enqueue));
+        let guarded = queue.guarded("launch", |_| unsafe { instructions::enqueue(self, dtype, instruction) });
         let submitted = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
         let settled = self.times.as_mut().map_or(Ok(()), |times| times.settle(&queue));
         let result = submitted.and(settled);
@@ -166,10 +176,60 @@ impl Kernels {
         })
     }
 
+    /// Collects the kernel calls of an instruction of a stream. A stream submits its first call at once, and then ever more calls
+    /// together, up to the number `MAX_STREAM_CALLS`.
+    ///
+    /// # Safety
+    /// The caller upholds the contract of [`instructions::enqueue`].
+    pub unsafe fn collect(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
+        let queue = Arc::clone(&self.queue);
+        self.drop_incomplete();
+        // SAFETY: the caller of `collect` upholds the contract of `instructions::enqueue`.
+        let guarded = queue.guarded("launch", |_| unsafe { instructions::enqueue(self, dtype, instruction) });
+        self.programs.keep();
+        let collected = guarded.and_then(|enqueued| enqueued).and_then(|()| {
+            self.in_stream = self.calls.len();
+            if self.in_stream < self.stream_room {
+                return Ok(());
+            }
+            self.stream_room = MAX_STREAM_CALLS.min(2 * self.stream_room);
+            self.submit()
+        });
+        collected.map_err(|error| {
+            self.drop_incomplete();
+            error.with("instruction", instruction.name())
+        })
+    }
+
+    /// Submits the collected calls of streams.
+    pub fn submit_stream(&mut self) -> Result<()> {
+        self.drop_incomplete();
+        self.submit()
+    }
+
+    /// Submits the collected calls of streams, and returns the last submission.
+    pub fn end_stream(&mut self) -> Result<Option<Submission>> {
+        self.submit_stream()?;
+        self.discard();
+        self.stream_room = 1;
+        Ok(self.last.clone())
+    }
+
+    /// Makes a submission of a transfer the last one.
+    pub fn set_last(&mut self, submission: Submission) {
+        self.last = Some(submission);
+    }
+
+    /// Drops the collected calls of an instruction that has failed or panicked.
+    fn drop_incomplete(&mut self) {
+        self.calls.truncate(self.in_stream);
+        self.staged.truncate(self.in_stream * self.stride);
+    }
+
     /// Drops the collected kernel calls and the bind groups of the last instruction.
     fn discard(&mut self) {
-        self.calls.clear();
-        self.staged.clear();
+        self.in_stream = 0;
+        self.drop_incomplete();
         self.bound.clear();
         self.room = CALLS_PER_PASS.0;
     }
@@ -208,8 +268,10 @@ impl Kernels {
         if let (Some(times), Some(queries)) = (&mut self.times, queries) {
             times.add(self.calls.iter().map(|call| call.label).collect(), queries, submission.clone());
         }
+        self.last = Some(submission.clone());
         self.submitted = Some(submission);
         self.calls.clear();
+        self.in_stream = 0;
         self.written = if written.starts_with(&self.staged) { written } else { std::mem::take(&mut self.staged) };
         self.staged.clear();
         Ok(())
@@ -344,10 +406,10 @@ mod tests {
         // arrays or the buffer.
         unsafe {
             load.run(HostRect::packed(&mut x, 2), &buffer).unwrap();
-            for (beta, times) in [(3.0, 1), (3.0, 1), (5.0, 1), (5.0, 2), (3.0, 1)] {
+            for beta in [3.0, 3.0, 5.0, 5.0, 5.0, 3.0] {
                 let c = View { buffer: &buffer, at: 0, rows: 2, cols: 1, ld: 2 };
                 let scale = Instruction::Scale { beta: Value::F32(beta), c };
-                let _ = kernels.run(DType::F32, &scale, times).unwrap();
+                let _ = kernels.run(DType::F32, &scale).unwrap();
             }
             store.run(HostRect::packed(&mut read, 2), &buffer).unwrap();
         }
@@ -367,7 +429,7 @@ mod tests {
             // collects kernel calls that are not submitted, as an instruction leaves them when it panics
             let scale = Instruction::Scale { beta: Value::F32(3.0), c: view(&from) };
             instructions::enqueue(&mut kernels, DType::F32, &scale).unwrap();
-            let _ = kernels.run(DType::F32, &Instruction::Copy { a: view(&from), b: view(&to) }, 1).unwrap();
+            let _ = kernels.run(DType::F32, &Instruction::Copy { a: view(&from), b: view(&to) }).unwrap();
             store.run(HostRect::packed(&mut read, 2), &to).unwrap();
         }
         assert_eq!(read, x);

@@ -7,7 +7,6 @@
 //! A wgpu device has only one queue. The host copies between the caller's memory and staging memory while kernels run. The device
 //! copies between staging memory and registers, in the order of its queue and thus never while a kernel runs.
 
-mod batch;
 mod buffer;
 mod conv;
 mod device;
@@ -19,10 +18,10 @@ mod probe;
 mod program;
 mod queue;
 mod startup;
+mod stream;
 mod times;
 mod transfers;
 
-pub use batch::Batch;
 pub use buffer::Buffer;
 pub use device::{WgpuDevice, required_features, required_limits};
 pub use drivers::drivers;

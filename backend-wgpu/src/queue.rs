@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, OnceLock};
-use std::task::Poll;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use lapidary_core::{Error, ErrorKind, Pending, Result};
@@ -30,10 +30,42 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Whether something has ended, and the tasks to wake then.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    is_reached: AtomicBool,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Ended {
+    pub fn is_reached(&self) -> bool {
+        self.is_reached.load(Ordering::Acquire)
+    }
+
+    pub fn set(&self) {
+        self.is_reached.store(true, Ordering::Release);
+        std::mem::take(&mut *self.wakers()).into_iter().for_each(Waker::wake);
+    }
+
+    /// Registers a waker to be woken at the end, or wakes it at once.
+    pub fn wake_on_end(&self, waker: &Waker) {
+        let mut wakers = self.wakers();
+        if self.is_reached() {
+            waker.wake_by_ref();
+        } else if !wakers.iter().any(|other| other.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A handle to commands that have been submitted to the queue together.
 #[derive(Clone, Debug)]
 pub(crate) struct Submission {
-    done: Arc<AtomicBool>,
+    pub end: Arc<Ended>,
     since: Instant,
 }
 
@@ -169,19 +201,19 @@ impl Queue {
     /// Submits the commands of `encoder` to the queue, and returns a handle to them.
     pub fn submit(&self, encoder: wgpu::CommandEncoder) -> Submission {
         self.queue.submit([encoder.finish()]);
-        let (done, since) = (Arc::new(AtomicBool::new(false)), Instant::now());
-        let (told, last_end, begin) = (Arc::clone(&done), Arc::clone(&self.last_end), self.begin);
+        let (end, since) = (Arc::new(Ended::default()), Instant::now());
+        let (told, last_end, begin) = (Arc::clone(&end), Arc::clone(&self.last_end), self.begin);
         self.queue.on_submitted_work_done(move || {
             last_end.store(nanoseconds(begin.elapsed()), Ordering::Relaxed);
-            told.store(true, Ordering::Release);
+            told.set();
         });
-        Submission { done, since }
+        Submission { end, since }
     }
 
     /// Polls the device, and returns whether `submission` has completed.
     pub fn is_done(&self, submission: &Submission) -> bool {
         self.poll();
-        submission.done.load(Ordering::Acquire)
+        submission.end.is_reached()
     }
 
     /// Returns the result of `submission`, or `Poll::Pending` if it has not ended. If the maximum time of a wait passes during
@@ -199,22 +231,9 @@ impl Queue {
         }
     }
 
-    /// Waits until `submission` has completed. The function polls the device, at first without pauses, then with pauses in
-    /// proportion to the elapsed time. The function does not use the blocking waits of wgpu, because these waits may end
-    /// milliseconds late, and may fail if several threads wait at the same time.
+    /// Waits until `submission` has completed.
     pub fn wait(&self, submission: &Submission) -> Result<()> {
-        let start = Instant::now();
-        loop {
-            if let Poll::Ready(outcome) = self.outcome(submission) {
-                return outcome;
-            }
-            let waited = start.elapsed();
-            if waited < SPIN_TIME {
-                std::thread::yield_now();
-            } else {
-                std::thread::sleep((waited / 128).min(MAX_PAUSE));
-            }
-        }
+        wait_for(|| self.outcome(submission))
     }
 
     /// Lets wgpu run the callbacks of completed submissions. If wgpu panics in this call, the device counts as lost.
@@ -254,6 +273,24 @@ impl Queue {
     pub fn unmapped(&self, error: &dyn std::fmt::Display) -> Error {
         self.poll();
         self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))
+    }
+}
+
+/// Calls `poll`, which polls the device, until it returns an outcome: at first without pauses, then with pauses in proportion to the
+/// elapsed time. The function does not use the blocking waits of wgpu, because these waits may end milliseconds late, and may fail if
+/// several threads wait at the same time.
+pub(crate) fn wait_for(poll: impl Fn() -> Poll<Result<()>>) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        if let Poll::Ready(outcome) = poll() {
+            return outcome;
+        }
+        let waited = start.elapsed();
+        if waited < SPIN_TIME {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep((waited / 128).min(MAX_PAUSE));
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lapidary_backend_wgpu::{Batch, WgpuDevice, list};
+use lapidary_backend_wgpu::{WgpuDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{Device, Op, ProgramCache, Scalar};
+use lapidary_core::{Device, HostRect, Instruction, Op, Operand, ProgramCache, Scalar};
 use lapidary_kernels::{BlockParams, Product};
 
 /// Opens every adapter as a device, and applies `make` to the device. If `LAPIDARY_REQUIRE_WGPU` is set and there is no adapter,
@@ -116,12 +116,28 @@ fn kernels_are_timed_if_the_device_records_times() {
     for (_, device) in devices(|device| device) {
         assert!(device.take_kernel_times().is_none());
         let device = device.with_kernel_times().unwrap();
-        Batch::new(&device, 40, [Op::NoTrans; 2], [&a, &a]).unwrap().seconds(3).unwrap();
+        (0..3).for_each(|_| drop(product(&device, 40, [Op::NoTrans; 2], [&a, &a])));
         let times = device.take_kernel_times().expect("the device records times").unwrap();
         assert!(times.len() >= 3 && times.iter().all(|time| time.operation == "gemm" && time.start < time.end), "{times:?}");
         assert!(times[0].start == 0.0 && times.is_sorted_by(|one, next| one.start <= next.start), "{times:?}");
         assert_eq!(device.take_kernel_times().unwrap().unwrap(), []);
     }
+}
+
+/// Computes op(A)·op(B) for matrices of order `n`.
+fn product<T: Scalar>(device: &WgpuDevice, n: usize, [op_a, op_b]: [Op; 2], [a, b]: [&[T]; 2]) -> Vec<T> {
+    let (mut c, buffers) = (vec![T::ZERO; n * n], [0, 1, 2].map(|_| device.alloc(n * n * size_of::<T>()).unwrap()));
+    let operand = |i: usize| Operand::packed(&buffers[i], n, n, T::DTYPE);
+    let (alpha, beta) = (T::ONE.into(), T::ZERO.into());
+    let product = Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) };
+    // SAFETY: the rectangles are vectors of this function, the buffers hold n² elements each, and nothing else accesses them.
+    unsafe {
+        device.write(HostRect::packed(&mut a.to_vec(), n), &buffers[0]).unwrap();
+        device.write(HostRect::packed(&mut b.to_vec(), n), &buffers[1]).unwrap();
+        device.launch(&product).unwrap();
+        device.read(&buffers[2], HostRect::packed(&mut c, n)).unwrap();
+    }
+    c
 }
 
 /// Makes a device compute products with one kernel only.
@@ -207,9 +223,7 @@ fn in_vectors<T: Scalar>(device: &WgpuDevice) {
     let (a, b) = (integers(7), integers(11));
     let at = |op: Op, x: &[T], i: usize, j: usize| x[if op.is_trans() { j + i * N } else { i + j * N }].to_f64();
     for ops @ [op_a, op_b] in [[Op::NoTrans; 2], [Op::Trans, Op::NoTrans], [Op::NoTrans, Op::Trans], [Op::Trans; 2]] {
-        let batch = Batch::new(device, N, ops, [&a, &b]).unwrap();
-        batch.seconds(1).unwrap();
-        for (e, x) in batch.result().unwrap().into_iter().enumerate() {
+        for (e, x) in product(device, N, ops, [&a, &b]).into_iter().enumerate() {
             let (i, j) = (e % N, e / N);
             let expected: f64 = (0..N).map(|k| at(op_a, &a, i, k) * at(op_b, &b, k, j)).sum();
             assert!(x.to_f64() == expected, "{}: {op_a}{op_b} ({i}, {j}): {x:?} in place of {expected}", T::DTYPE);

@@ -3,11 +3,11 @@
 //! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
 //! [--before R] [--seconds S] [--dtype T] [--routine LIST] [--mode M] [--peak TF] [--json FILE] [--svg FILE]`
 //!
-//! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest`. If the command line names no group, the first five
+//! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest streams`. If the command line names no group, the first five
 //! groups run. These five groups run on the processor alone, or on those CPU devices that `LAPIDARY_DEVICE` names. Group `default`
 //! times a machine with all devices, which chooses the devices of each call, and each device alone in turn. In group `default`,
-//! `--dtype` selects one element type, and `--routine` selects some of `gemm trsm getrf gesv`. Groups `batched` and `rest` compare
-//! Lapidary with cuBLAS and cuSOLVER if these libraries are found.
+//! `--dtype` selects one element type, and `--routine` selects some of `gemm trsm getrf gesv`. Groups `batched`, `rest` and `streams`
+//! compare Lapidary with cuBLAS and cuSOLVER if these libraries are found.
 //!
 //! **Groups `opencl` and `wgpu`** compare Lapidary on one GPU with cuBLAS and cuSOLVER. Group `opencl` also compares
 //! Lapidary with `CLBlast`. The matrices lie in device memory. Group `opencl` uses the first GPU of the OpenCL devices, or the first device if none is a GPU. cuBLAS and
@@ -56,6 +56,7 @@ mod processor;
 mod report;
 mod rest;
 mod settings;
+mod streams;
 mod wgpu;
 
 use std::process::ExitCode;
@@ -90,6 +91,7 @@ fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), Box<
         "opencl" => Ok(opencl::run(settings, report)?),
         "wgpu" => Ok(wgpu::run(settings, report)?),
         "rest" => Ok(rest::run(settings, report)?),
+        "streams" => Ok(streams::run(settings, report)?),
         "outofcore" => outofcore::run(settings, report),
         group => cases::run(group, settings, report),
     }

@@ -68,7 +68,7 @@ pub fn in_background(pool: CopyPool, jobs: Vec<impl FnOnce() -> Result<()> + Sen
     for job in jobs {
         let shared = Arc::clone(&shared);
         let carry_out = move || {
-            let result = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+            let result = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| Err(panicked("transfer", &*panic)));
             let mut left = lock(&shared.left);
             left.0 -= 1;
             if left.1.is_ok() {
@@ -86,9 +86,10 @@ pub fn in_background(pool: CopyPool, jobs: Vec<impl FnOnce() -> Result<()> + Sen
     Token::new(PendingJobs(shared))
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Error {
+/// The error of a job that panicked.
+pub(crate) fn panicked(operation: &'static str, panic: &(dyn Any + Send)) -> Error {
     let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Error::new(ErrorKind::DeviceFailed, "transfer", format!("a thread panicked: {}", said.unwrap_or("it said nothing")))
+    Error::new(ErrorKind::DeviceFailed, operation, format!("a thread panicked: {}", said.unwrap_or("it said nothing")))
 }
 
 impl Pending for PendingJobs {

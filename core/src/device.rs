@@ -40,6 +40,7 @@ use crate::instruction::{Extent, Instruction};
 use crate::kernel_time::KernelTime;
 use crate::matrix::{Home, RawMat};
 use crate::scalar::{DType, Element};
+use crate::stream_queue::StreamQueue;
 use crate::token::{Submitted, Token};
 
 /// A column-major rectangle in memory that a device can access.
@@ -356,6 +357,12 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
             }
         }
         Ok(Token::DONE)
+    }
+
+    /// Returns the queue in which streams enqueue work. Returns `None` if the methods of the device wait for their work, as the default
+    /// implementation does. A thread of the engine then runs the work of streams.
+    fn stream_queue(&self) -> Option<&dyn StreamQueue> {
+        None
     }
 
     /// Returns the error that says why the device is permanently lost, if the backend learned of the loss in another way than by

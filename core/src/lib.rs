@@ -61,6 +61,7 @@ pub mod schedule;
 pub mod simulate;
 mod slots;
 mod staging;
+mod stream_queue;
 mod sync;
 pub mod token;
 pub mod value;
@@ -74,7 +75,8 @@ pub use device::{Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, 
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};
 pub use driver_file::DriverFile;
 pub use engine::{
-    CopyInUse, DeviceRuntime, InPlace, Run, RunError, Startup, TimedKernel, Trace, TraceEvent, reach, resident_device, run,
+    CopyInUse, DeviceRuntime, InPlace, Run, RunError, Startup, StreamCall, StreamEnd, StreamState, TimedKernel, Trace, TraceEvent,
+    reach, resident_device, run,
 };
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Result};
@@ -94,5 +96,6 @@ pub use schedule::{MemoryShortfall, Schedule};
 pub use simulate::{Cost, CostModel, Timeline};
 pub use slots::{Slot, SlotId};
 pub use staging::Piece;
+pub use stream_queue::{HostElements, StreamQueue, StreamWork};
 pub use token::{Pending, Token};
 pub use value::Value;

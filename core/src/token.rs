@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use crate::error::Result;
 
@@ -16,6 +16,13 @@ pub trait Pending: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// Fails if the submitted work failed.
     fn wait(&self) -> Result<()>;
+
+    /// Registers a waker to be woken when the work has ended, or at any time before; the caller then polls and registers again. Returns
+    /// false and registers nothing if the end of the work must be waited for, as the default implementation does.
+    fn wake_on_end(&self, waker: &Waker) -> bool {
+        let _ = waker;
+        false
+    }
 }
 
 /// A handle to work that was submitted to a device. The submitted work may still be under way.
@@ -52,6 +59,17 @@ impl Token {
     /// Fails if the submitted work failed.
     pub fn wait(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |pending| pending.wait())
+    }
+
+    /// Registers a waker as [`Pending::wake_on_end`] does. The waker of work that has completed is woken at once.
+    pub fn wake_on_end(&self, waker: &Waker) -> bool {
+        self.0.as_ref().map_or_else(
+            || {
+                waker.wake_by_ref();
+                true
+            },
+            |pending| pending.wake_on_end(waker),
+        )
     }
 
     /// The submitted work in the representation of its backend. `None` if the work had completed before the device returned this

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use lapidary_core::{Error, ErrorKind, PinnedMemory, Result, Scalar};
+use lapidary_core::{Element, Error, ErrorKind, PinnedMemory, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -57,7 +57,23 @@ impl Machine {
     }
 }
 
-impl<T: Scalar> Deref for HostVec<T> {
+impl<T> From<Vec<T>> for HostVec<T> {
+    fn from(data: Vec<T>) -> Self {
+        HostVec { count: data.len(), storage: Storage::Plain(data) }
+    }
+}
+
+impl<T: Element> From<HostVec<T>> for Vec<T> {
+    /// Copies the elements, unless they lie in ordinary memory.
+    fn from(memory: HostVec<T>) -> Self {
+        match memory.storage {
+            Storage::Plain(data) => data,
+            Storage::Pinned(_) => memory.to_vec(),
+        }
+    }
+}
+
+impl<T: Element> Deref for HostVec<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         match &self.storage {
@@ -69,7 +85,7 @@ impl<T: Scalar> Deref for HostVec<T> {
     }
 }
 
-impl<T: Scalar> DerefMut for HostVec<T> {
+impl<T: Element> DerefMut for HostVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.storage {
             Storage::Plain(data) => &mut data[..self.count],

@@ -69,6 +69,7 @@ mod schedules;
 mod select;
 mod settings;
 mod singular;
+mod stream;
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 mod tuned;
 
@@ -97,3 +98,4 @@ pub use refine::Refinement;
 pub use resident::DeviceMatrix;
 pub use select::{Backend, Select};
 pub use settings::Settings;
+pub use stream::{DevicePivots, Done, Reading, ReadingPivots, Stream};

@@ -1,19 +1,12 @@
 //! Matrices that stay on a device across calls.
 
+use std::marker::PhantomData;
+
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 use lapidary_core::DeviceBuffer;
 use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
-
-/// The memory that holds the elements of a matrix.
-#[derive(Debug)]
-enum Storage<T> {
-    /// A copy in host memory, for machines whose devices all work in host memory.
-    Host(Vec<T>),
-    /// A matrix in the memory of one device.
-    Device(Resident),
-}
 
 /// A column-major matrix on a device.
 ///
@@ -34,9 +27,10 @@ enum Storage<T> {
 #[derive(Debug)]
 pub struct DeviceMatrix<T: Scalar> {
     machine: Machine,
-    storage: Storage<T>,
+    resident: Resident,
     rows: usize,
     cols: usize,
+    elements: PhantomData<T>,
 }
 
 impl Machine {
@@ -66,36 +60,81 @@ impl Machine {
     /// # Errors
     /// The method returns the errors of [`Machine::upload`], and an error if there is no device with this index.
     pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
-        if device >= self.runtimes().len() {
-            let message = format!("there is no device {device}: the machine has {}, counted from 0", self.runtimes().len());
-            return Err(Error::new(ErrorKind::NoSuchDevice, "upload", message));
-        }
         if a.host_ptr().is_none() {
             return Err(Error::invalid("upload", "the matrix lies on a device already"));
         }
-        let (rows, cols) = a.shape();
-        let storage = if self.runtimes().iter().all(|runtime| runtime.facts().host_memory) {
-            Storage::Host(host_copy(a)?)
-        } else {
-            self.capable_devices(T::DTYPE, "upload", &[device])?;
-            let resident = Resident::new(device);
-            let _exclusive = self.exclusive(&[device]);
-            self.runtimes().iter().for_each(|runtime| runtime.make_room_for_upload(a.raw().bytes()));
+        self.check_device::<T>("upload", device)?;
+        let resident = Resident::new(device);
+        let _exclusive = self.exclusive(&[device]);
+        self.with_room(a.raw().bytes(), || {
             // SAFETY: the view `a` borrows host memory with elements of type T, so that nothing writes these elements during the
             // upload.
-            let upload = || unsafe { self.runtimes()[device].upload(resident.key, &a.raw()) };
-            match upload() {
-                // Other devices of the machine may be the same hardware, so the memory that they keep for later calls is freed as
-                // well.
-                Err(error) if error.kind().is_out_of_memory() => {
-                    self.runtimes().iter().for_each(DeviceRuntime::make_room);
-                    upload()?;
-                }
-                uploaded => uploaded?,
+            unsafe { self.runtimes()[device].upload(resident.key, &a.raw()) }
+        })?;
+        Ok(self.matrix(resident, a.shape()))
+    }
+
+    /// Allocates a matrix of zeros on a device. `device` is the index of the device in [`Machine::devices`].
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let a = machine.zeros_on::<f32>(0, 2, 3)?;
+    /// assert_eq!((a.shape(), a.device()), ((2, 3), 0));
+    /// let mut host = [1.0; 6];
+    /// a.download(MatMut::col_major(&mut host, 2, 3)?)?;
+    /// assert_eq!(host, [0.0; 6]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no device with this index, the device does not support the element type, or the device has no memory left.
+    pub fn zeros_on<T: Scalar>(&self, device: usize, rows: usize, cols: usize) -> Result<DeviceMatrix<T>> {
+        self.check_device::<T>("zeros_on", device)?;
+        let bytes = matrix_bytes::<T>("zeros_on", rows, cols)?;
+        let resident = Resident::new(device);
+        self.allocate(resident, bytes)?;
+        let mut zeros = self.matrix::<T>(resident, (rows, cols));
+        self.stream(device)?.scale(T::ZERO, zeros.view_mut())?;
+        Ok(zeros)
+    }
+
+    fn check_device<T: Scalar>(&self, operation: &'static str, device: usize) -> Result<()> {
+        self.check_index(operation, device)?;
+        self.capable_devices(T::DTYPE, operation, &[device]).map(drop)
+    }
+
+    /// Returns an error if there is no device with the index `device`.
+    pub(crate) fn check_index(&self, operation: &'static str, device: usize) -> Result<()> {
+        let count = self.runtimes().len();
+        if device < count {
+            return Ok(());
+        }
+        let message = format!("there is no device {device}: the machine has {count}, counted from 0");
+        Err(Error::new(ErrorKind::NoSuchDevice, operation, message))
+    }
+
+    /// Allocates memory for a resident matrix.
+    pub(crate) fn allocate(&self, resident: Resident, bytes: usize) -> Result<()> {
+        let _exclusive = self.exclusive(&[resident.device]);
+        self.with_room(bytes, || self.runtimes()[resident.device].allocate(resident.key, bytes))
+    }
+
+    /// Calls `allocate`, which allocates a matrix of the given shape. If memory is lacking, memory that the devices keep for later calls is
+    /// freed before the second try, also on other devices, which may be the same hardware.
+    fn with_room(&self, bytes: usize, allocate: impl Fn() -> Result<()>) -> Result<()> {
+        self.runtimes().iter().for_each(|runtime| runtime.make_room_for_upload(bytes));
+        match allocate() {
+            Err(error) if error.kind().is_out_of_memory() => {
+                self.runtimes().iter().for_each(DeviceRuntime::make_room);
+                allocate()
             }
-            Storage::Device(resident)
-        };
-        Ok(DeviceMatrix { machine: self.clone(), storage, rows, cols })
+            allocated => allocated,
+        }
+    }
+
+    fn matrix<T: Scalar>(&self, resident: Resident, (rows, cols): (usize, usize)) -> DeviceMatrix<T> {
+        DeviceMatrix { machine: self.clone(), resident, rows, cols, elements: PhantomData }
     }
 }
 
@@ -183,52 +222,73 @@ impl Machine {
         adopt: impl FnOnce(usize) -> Result<DeviceBuffer>,
     ) -> Result<DeviceMatrix<T>> {
         self.capable_devices(T::DTYPE, "wrap", &[0])?;
-        let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
-        let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
+        let bytes = matrix_bytes::<T>("wrap", rows, cols)?;
         let resident = Resident::new(0);
         self.runtimes()[0].adopt(resident.key, adopt(bytes)?);
-        Ok(DeviceMatrix { machine: self.clone(), storage: Storage::Device(resident), rows, cols })
+        Ok(self.matrix(resident, (rows, cols)))
     }
 }
 
-/// Copies the elements of a host matrix to a column-major vector.
-fn host_copy<T: Scalar>(a: MatRef<'_, T>) -> Result<Vec<T>> {
-    let (rows, cols) = a.shape();
-    let mut data = Vec::new();
-    if rows == 0 {
-        // a matrix without rows may have any number of columns
-        return Ok(data);
-    }
-    data.try_reserve_exact(rows * cols).map_err(|source| {
-        Error::new(ErrorKind::OutOfHostMemory, "upload", format!("no memory for {rows}×{cols} elements")).caused_by(source)
-    })?;
-    for j in 0..cols {
-        data.extend((0..rows).map(|i| a.at(i, j)));
-    }
-    Ok(data)
+/// The size of a matrix in bytes.
+fn matrix_bytes<T: Scalar>(operation: &'static str, rows: usize, cols: usize) -> Result<usize> {
+    let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
+    bytes.ok_or_else(|| Error::invalid(operation, format!("{rows}×{cols} elements overflow the address space")))
 }
 
 impl<T: Scalar> DeviceMatrix<T> {
+    /// The numbers of rows and columns.
+    #[must_use]
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    /// Index in [`Machine::devices`] of the device that holds the matrix.
+    #[must_use]
+    pub fn device(&self) -> usize {
+        self.resident.device
+    }
+
     /// Returns a view of the matrix for reading.
     #[must_use]
     pub fn view(&self) -> MatRef<'_, T> {
-        match &self.storage {
-            Storage::Host(data) => MatRef::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
-            // SAFETY: the resident matrix has the shape and element type of `self`, and the view borrows `self`, so that the matrix
-            // stays on the device and nothing writes it meanwhile.
-            Storage::Device(resident) => unsafe { MatRef::resident(*resident, self.rows, self.cols) },
-        }
+        // SAFETY: the resident matrix has the shape and element type of `self`, and the view borrows `self`, so that the matrix stays on
+        // the device and nothing writes it meanwhile, except calls of streams, which the device runs before later calls.
+        unsafe { MatRef::resident(self.resident, self.rows, self.cols) }
     }
 
     /// Returns a view of the matrix for reading and writing.
     #[must_use]
     pub fn view_mut(&mut self) -> MatMut<'_, T> {
-        match &mut self.storage {
-            Storage::Host(data) => MatMut::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
-            // SAFETY: the resident matrix has the shape and element type of `self`, and the view borrows `self` mutably, so that
-            // the matrix stays on the device and nothing else accesses it meanwhile.
-            Storage::Device(resident) => unsafe { MatMut::resident(*resident, self.rows, self.cols) },
-        }
+        // SAFETY: the resident matrix has the shape and element type of `self`, and the view borrows `self` mutably, so that the matrix
+        // stays on the device and nothing else accesses it meanwhile, except calls of streams, which the device runs before later calls.
+        unsafe { MatMut::resident(self.resident, self.rows, self.cols) }
+    }
+
+    /// Overwrites the matrix with the elements of a host matrix of the same shape.
+    ///
+    /// # Errors
+    /// The shapes differ, `from` lies on a device, or the transfer failed.
+    pub fn write(&mut self, from: MatRef<'_, T>) -> Result<()> {
+        self.check_host("write", "from", from.host_ptr().is_some(), from.shape())?;
+        // SAFETY: `from` has the shape of the matrix and borrows host memory with elements of type T, so that nothing writes this memory
+        // during the transfer.
+        unsafe { self.runtime().refill(self.resident.key, &from.raw()) }
+    }
+
+    fn runtime(&self) -> &DeviceRuntime {
+        &self.machine.runtimes()[self.resident.device]
+    }
+
+    /// Returns an error unless the argument `name` lies in host memory and has the shape of the matrix.
+    fn check_host(&self, operation: &'static str, name: &str, is_on_host: bool, shape: (usize, usize)) -> Result<()> {
+        let message = if !is_on_host {
+            format!("`{name}` lies on a device; `copy_from` copies from one matrix to another")
+        } else if shape != self.shape() {
+            format!("the matrix is {}×{}, `{name}` is {}×{}", self.rows, self.cols, shape.0, shape.1)
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid(operation, message).untouched())
     }
 
     /// Copies another matrix of the same machine and shape into this matrix. The driver copies the elements if both matrices lie
@@ -247,22 +307,12 @@ impl<T: Scalar> DeviceMatrix<T> {
             };
             return Err(Error::invalid("copy_from", message));
         }
-        let runtimes = &self.machine.runtimes();
-        match (&mut self.storage, &other.storage) {
-            (Storage::Host(to), Storage::Host(from)) => to.copy_from_slice(from),
-            (&mut Storage::Device(to), &Storage::Device(from)) => {
-                let bytes = rows * cols * T::DTYPE.size();
-                if !runtimes[to.device].copy_from(to.key, &runtimes[from.device], from.key, bytes)? {
-                    let mut between = self.machine.alloc_host::<T>(rows * cols)?;
-                    other.download(MatMut::col_major(&mut between, rows, cols)?)?;
-                    // SAFETY: `between` is host memory of this function that has the shape and element type of the matrix and that
-                    // nothing writes during the transfer.
-                    unsafe { runtimes[to.device].refill(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
-                }
-            }
-            (Storage::Host(_), Storage::Device(_)) | (Storage::Device(_), Storage::Host(_)) => {
-                unreachable!("a machine keeps all its matrices alike")
-            }
+        let (to, from) = (self.resident, other.resident);
+        let bytes = rows * cols * T::DTYPE.size();
+        if !self.runtime().copy_from(to.key, other.runtime(), from.key, bytes)? {
+            let mut between = self.machine.alloc_host::<T>(rows * cols)?;
+            other.download(MatMut::col_major(&mut between, rows, cols)?)?;
+            self.write(MatRef::col_major(&between, rows, cols)?)?;
         }
         Ok(())
     }
@@ -271,34 +321,17 @@ impl<T: Scalar> DeviceMatrix<T> {
     ///
     /// # Errors
     /// The shapes differ, `to` lies on a device, or the transfer failed.
-    pub fn download(&self, mut to: MatMut<'_, T>) -> Result<()> {
-        if to.host_ptr().is_none() {
-            return Err(
-                Error::invalid("download", "`to` lies on a device; `copy_from` copies from one matrix to another").untouched()
-            );
-        }
-        if to.shape() != (self.rows, self.cols) {
-            let message = format!("the matrix is {}×{}, `to` is {to:?}", self.rows, self.cols);
-            return Err(Error::invalid("download", message).untouched());
-        }
-        match &self.storage {
-            Storage::Host(data) => {
-                for (i, &value) in data.iter().enumerate() {
-                    to.set(i % self.rows, i / self.rows, value);
-                }
-                Ok(())
-            }
-            // SAFETY: `to` has the shape of the matrix and borrows host memory with elements of type T mutably, so that nothing
-            // else accesses this memory during the transfer.
-            Storage::Device(resident) => unsafe { self.machine.runtimes()[resident.device].download(resident.key, &to.raw()) },
-        }
+    #[allow(clippy::needless_pass_by_value, reason = "a call takes a view of the matrix that it writes")]
+    pub fn download(&self, to: MatMut<'_, T>) -> Result<()> {
+        self.check_host("download", "to", to.host_ptr().is_some(), to.shape())?;
+        // SAFETY: `to` has the shape of the matrix and borrows host memory with elements of type T mutably, so that nothing else accesses
+        // this memory during the transfer.
+        unsafe { self.runtime().download(self.resident.key, &to.raw()) }
     }
 }
 
 impl<T: Scalar> Drop for DeviceMatrix<T> {
     fn drop(&mut self) {
-        if let Storage::Device(resident) = self.storage {
-            self.machine.runtimes()[resident.device].discard(resident.key);
-        }
+        self.runtime().discard(self.resident.key);
     }
 }

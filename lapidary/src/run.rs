@@ -49,7 +49,7 @@ impl Machine {
 
     fn run_anywhere(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
         match self.resident_device(operation, memory)? {
-            Some(device) => self.run_resident(operation, problem, memory, (device, 1)).map(|()| None),
+            Some(device) => self.run_resident(operation, problem, memory, device).map(|()| None),
             None => self.run_on_host(operation, problem, memory),
         }
     }
@@ -213,15 +213,8 @@ impl Machine {
         }
     }
 
-    /// Runs a call with resident matrices `times` times on the device that holds them, and waits once. Matrices of the call that are
-    /// not resident lie in host memory. A factorisation in panels runs once.
-    pub(crate) fn run_resident(
-        &self,
-        operation: &'static str,
-        problem: &Problem,
-        memory: &[RawMat],
-        (device, times): (usize, usize),
-    ) -> Result<()> {
+    /// Runs a call with resident matrices on the device that holds them. Matrices of the call that are not resident lie in host memory.
+    fn run_resident(&self, operation: &'static str, problem: &Problem, memory: &[RawMat], device: usize) -> Result<()> {
         let devices = self.capable_devices(problem.dtype(), operation, &[device])?;
         let runtime = &self.runtimes()[device];
         // A solve with a device's copy of the factors does not free other copies. If a solve with a device's copy runs out of
@@ -242,7 +235,7 @@ impl Machine {
             runtime.release_registers();
             let by_panels = problem.by_panels(runtime.lookahead(problem.dtype()));
             let schedule = by_panels.map(|problem| self.schedule_in_place(&problem, runtime, memory.len())).transpose()?;
-            let call = InPlace { instructions: &problem.instructions().repeat(times), schedule: schedule.as_deref(), memory };
+            let call = InPlace { instructions: &problem.instructions(), schedule: schedule.as_deref(), memory };
             // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
             // kernels write, so that no other access conflicts.
             return unsafe { runtime.run_in_place(&call, self.trace()) };

@@ -3,8 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lapidary_core::algorithms::{Problem, gemm};
-use lapidary_core::{Error, ErrorKind, Gemm, Scalar};
+use lapidary_core::{Error, ErrorKind};
 use lapidary_kernels::Database;
 use lapidary_kernels::database::BYTE_ORDER_MARK;
 
@@ -92,22 +91,6 @@ impl Machine {
         let no_parameters =
             || Error::new(ErrorKind::Unsupported, "prefer_kernels", "the kernels of these devices have no parameters");
         preferred.unwrap_or_else(|| Err(no_parameters()))
-    }
-
-    /// Computes the same product `times` times on resident matrices, and waits once, after the last product. Measurements of
-    /// kernels use this method, because the wait for a single product takes longer than a small product itself. If β is not zero, each
-    /// product adds to the result of the one before it.
-    ///
-    /// # Errors
-    /// The shapes do not agree, a matrix lies in host memory, or a device failed.
-    pub fn repeat_gemm<T: Scalar>(&self, args: Gemm<'_, T>, times: usize) -> lapidary_core::Result<()> {
-        let (problem, memory) = gemm::normalise(&args.check().map_err(Error::untouched)?);
-        let resident = self.resident_device("repeat_gemm", &memory)?;
-        let device = resident.ok_or_else(|| Error::invalid("repeat_gemm", "the matrices lie in host memory: upload them first"))?;
-        if problem.is_empty() || times == 0 {
-            return Ok(());
-        }
-        self.run_resident("repeat_gemm", &Problem::Gemm(problem), &memory, (device, times))
     }
 }
 

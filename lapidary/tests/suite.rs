@@ -9,6 +9,8 @@
 mod graded;
 #[path = "support/settings.rs"]
 mod settings;
+#[path = "support/streamed.rs"]
+mod streamed;
 
 use std::process::ExitCode;
 
@@ -17,6 +19,7 @@ use lapidary::{Machine, Settings};
 use lapidary_conformance::{Scope, harness};
 use libtest_mimic::Trial;
 use settings::{limited, settings};
+use streamed::Streamed;
 
 /// A scope with many small calls. The block sizes are those of the panels and kernels of the CPU.
 fn small() -> Scope {
@@ -48,6 +51,11 @@ fn selected(select: &'static str, scope: Scope) -> Vec<Trial> {
     harness::tests(select, move || Graded::open(select, &settings()), scope)
 }
 
+/// Tests of the routines of the first selected device in a stream.
+fn in_stream(select: String, scope: Scope) -> Vec<Trial> {
+    harness::tests(&format!("{select}/stream"), move || Streamed::new(Graded::open(&select, &settings())), scope)
+}
+
 /// Tests of a subject within a memory limit of 48 KiB in single precision and 96 KiB in double precision.
 fn out_of_core(name: &str, open: fn(&Settings) -> Graded) -> impl Iterator<Item = Trial> {
     let within = |kib: usize, dtype: &'static str| {
@@ -67,6 +75,7 @@ fn on_the_cpu() -> impl Iterator<Item = Trial> {
     let defined_out_of_core = out_of_core("definition/out-of-core", by_definition);
     one.into_iter()
         .chain(whole)
+        .chain(in_stream("cpu".to_owned(), fewer()))
         .chain(several)
         .chain(defined)
         .chain(one_out_of_core)
@@ -95,7 +104,8 @@ fn on_opencl() -> Vec<Trial> {
     let is_first = |&index: &usize| (0..index).all(|before| platform(before) != platform(index));
     let tests = |index: usize| {
         let select = format!("opencl:{index}");
-        harness::tests(&select.clone(), move || Graded::open(&select, &settings()), few(11))
+        let blocking = harness::tests(&select.clone(), move || Graded::open(&select, &settings()), few(11));
+        blocking.into_iter().chain(in_stream(format!("opencl:{index}"), few(12)))
     };
     let mut all: Vec<Trial> = (0..listing.devices.len()).filter(is_first).flat_map(tests).collect();
     all.push(presence("opencl", "LAPIDARY_REQUIRE_OPENCL", listing.devices.len(), listing.notes));
@@ -107,7 +117,8 @@ fn on_wgpu() -> Vec<Trial> {
     let listing = lapidary::wgpu::list();
     let tests = |index: usize| {
         let select = format!("wgpu:{index}");
-        harness::tests(&select.clone(), move || Graded::open(&select, &settings()), few(21))
+        let blocking = harness::tests(&select.clone(), move || Graded::open(&select, &settings()), few(21));
+        blocking.into_iter().chain(in_stream(format!("wgpu:{index}"), few(22)))
     };
     let mut all: Vec<Trial> = (0..listing.devices.len()).flat_map(tests).collect();
     all.push(presence("wgpu", "LAPIDARY_REQUIRE_WGPU", listing.devices.len(), listing.notes));

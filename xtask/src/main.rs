@@ -25,7 +25,7 @@ cargo xtask test [STEPS...]   everything that must hold before a commit; what CI
 cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
-                              ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
+                              ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest streams, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
                               --dtype T, --routine LIST, --json FILE
 cargo xtask kernels FILES...  merges tuned kernels of `lapidary tune --export` into kernels/database/
 cargo xtask ptx               a table of registers, spills and local memory of the kernels for compute capability 9.0, by clang

@@ -38,8 +38,11 @@ impl<T: Scalar> Ours<'_, T> {
     fn product(&mut self, product: Product, times: usize) -> lapidary::Result<()> {
         let [op_a, op_b] = product.trans.map(|trans| if trans { Op::Trans } else { Op::NoTrans });
         let b = self.b.as_ref().expect("a product has a matrix B");
-        let args = Gemm::new(self.a.view(), b.view(), self.result.view_mut()).op_a(op_a).op_b(op_b);
-        self.machine.repeat_gemm(args, times)
+        let stream = self.machine.stream(b.device())?;
+        for _ in 0..times {
+            stream.gemm(Gemm::new(self.a.view(), b.view(), self.result.view_mut()).op_a(op_a).op_b(op_b))?;
+        }
+        stream.wait()
     }
 
     fn solve(&mut self) -> lapidary::Result<()> {

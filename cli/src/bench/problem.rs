@@ -201,8 +201,11 @@ impl<'m, T: Scalar> Problem<'m, T> {
         }
         let (op_a, op_b) = (self.shape.a.op, self.shape.op_b);
         let on = self.resident.as_mut().ok_or_else(|| Failure::check("the matrices are not in device memory"))?;
-        let product = Gemm::new(on.a.view(), on.b.view(), on.c.view_mut()).op_a(op_a).op_b(op_b);
-        Ok(self.machine.repeat_gemm(product, times)?)
+        let stream = self.machine.stream(on.c.device())?;
+        for _ in 0..times {
+            stream.gemm(Gemm::new(on.a.view(), on.b.view(), on.c.view_mut()).op_a(op_a).op_b(op_b))?;
+        }
+        Ok(stream.wait()?)
     }
 
     /// Computes C ← α·op(A)·op(B) + β·C on resident matrices, with α ≠ 1 and β ≠ 0, and checks the result. Returns `None` if the routine

@@ -87,7 +87,8 @@ pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem, [RawMat; 
 }
 
 /// The normal form of a solve with the LU factors `lu` and the right-hand sides `b`, of any layout.
-pub(crate) fn normal_form(op: Op, [lu, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]) {
+#[must_use]
+pub fn normal_form(op: Op, [lu, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]) {
     let (n, nrhs) = (b.rows, b.cols);
     let column_major = Problem::new(n, nrhs, op, b.dtype);
     let (lower, memory) = trsm::normal_form(&column_major.lower, [lu, b]);

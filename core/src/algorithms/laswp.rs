@@ -49,8 +49,14 @@ impl Problem {
 /// The normal form of row exchanges, with the memory of A.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Laswp<'_, T>>) -> (Problem, RawMat) {
-    let (side, a) = oriented(args.a.raw());
-    (Problem { m: a.rows, n: a.cols, pivots: args.ipiv.len(), side, forward: args.forward, dtype: T::DTYPE }, a)
+    normal_form(args.a.raw(), args.ipiv.len(), args.forward)
+}
+
+/// The normal form of the exchanges of rows of `a`, of any layout, by the first `pivots` pivots.
+#[must_use]
+pub fn normal_form(a: RawMat, pivots: usize, forward: bool) -> (Problem, RawMat) {
+    let (side, a) = oriented(a);
+    (Problem { m: a.rows, n: a.cols, pivots, side, forward, dtype: a.dtype }, a)
 }
 
 /// Converts a view of a matrix to a column-major view of the same memory. Also returns whether pivots exchange rows (left) or

@@ -102,6 +102,9 @@ impl DeviceRuntime {
     }
 
     unsafe fn run_on_copies(&self, call: &InPlace<'_>, trace: Option<&Trace>, touched: &mut bool) -> Result<()> {
+        if call.schedule.is_some() || self.device.stream_queue().is_none() {
+            self.settle_streams()?;
+        }
         let mut copies = Vec::new();
         // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices and columns of the call, and only
         // this call uses the copies of the columns.

@@ -14,9 +14,11 @@ mod residents;
 mod runtime;
 mod sequences;
 mod startup;
+mod stream;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod trace;
+mod worker;
 
 use std::time::Duration;
 
@@ -36,6 +38,7 @@ pub use in_place::InPlace;
 pub use measure::TimedKernel;
 pub use runtime::{CopyInUse, DeviceRuntime};
 pub use startup::Startup;
+pub use stream::{StreamCall, StreamEnd, StreamState};
 pub use trace::{Trace, TraceEvent};
 
 /// The state of a schedule during its run, shared by the engine threads of all devices.
@@ -130,6 +133,8 @@ pub unsafe fn run(
     bindings: &[RawMat],
     trace: Option<&Trace>,
 ) -> Result<(), RunError> {
+    let settled = devices.iter().try_for_each(|device| device.settle_streams());
+    settled.map_err(|error| RunError::new(error, false))?;
     // SAFETY: the caller fulfils the safety contract of `run`, which includes the contract of `Run::new`.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
     pool.run(devices.len(), &|device| devices[device].run_lane(&run, device))

@@ -15,6 +15,9 @@ enum Owner {
     Calls(usize),
 }
 
+/// A buffer that several calls may use.
+pub(super) type SharedBuffer = Arc<DeviceBuffer>;
+
 #[derive(Debug)]
 struct Matrix {
     buffer: Arc<DeviceBuffer>,

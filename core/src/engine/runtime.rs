@@ -1,7 +1,8 @@
 //! A device with its resident matrices and the memory kept for later calls, and the loop of the device's engine thread.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc as StdArc, OnceLock};
 
 use crate::blocking::Lookahead;
 use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
@@ -10,6 +11,7 @@ use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
 use crate::engine::registers::{Kept, Registers};
 use crate::engine::residents::Residents;
+use crate::engine::worker::{Waiter, Worker};
 use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::facts::DeviceFacts;
@@ -22,13 +24,19 @@ use crate::sync::{Arc, Mutex, lock};
 /// A device with its resident matrices and the memory kept for later calls.
 #[derive(Debug)]
 pub struct DeviceRuntime {
-    pub(super) device: Box<dyn Device>,
+    pub(super) device: StdArc<dyn Device>,
     /// Memory of the physical registers of the last run, kept for the next run, because on some devices an allocation takes as
     /// long as filling the allocated memory. A device that works in host memory keeps no memory for registers, since other
     /// programs may need host memory.
     pub(super) kept: Mutex<Vec<Kept>>,
     pub(super) columns: Columns,
     pub(super) residents: Residents,
+    /// Number of calls that streams have enqueued, and number of those that are known to be complete.
+    pub(super) enqueued: AtomicU64,
+    pub(super) settled: AtomicU64,
+    /// The thread that runs the work of streams, if the device has no queue for them.
+    pub(super) worker: OnceLock<Worker>,
+    pub(super) waiter: Waiter,
     /// The first error of the kind [`ErrorKind::DeviceLost`] that this device returned.
     loss: OnceLock<Error>,
 }
@@ -62,8 +70,17 @@ impl DeviceRuntime {
     /// Creates the runtime of a device, without resident matrices.
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
-        let loss = OnceLock::new();
-        DeviceRuntime { device, kept: Mutex::default(), columns: Columns::default(), residents: Residents::default(), loss }
+        DeviceRuntime {
+            device: device.into(),
+            kept: Mutex::default(),
+            columns: Columns::default(),
+            residents: Residents::default(),
+            enqueued: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            worker: OnceLock::new(),
+            waiter: Waiter::default(),
+            loss: OnceLock::new(),
+        }
     }
 
     /// The error that says why the device is permanently lost; `None` if the device is usable.
@@ -133,20 +150,23 @@ impl DeviceRuntime {
     /// # Errors
     /// The device has too little memory left, or the transfer failed.
     pub unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
-        let bytes = from.bytes();
+        self.allocate(key, from.bytes())?;
+        // SAFETY: the caller guarantees that `from` is readable and that nothing else writes it. Only this method uses the new matrix.
+        unsafe { self.refill(key, from) }.inspect_err(|_| self.discard(key))
+    }
+
+    /// Allocates device memory of `bytes` bytes, which becomes the resident matrix with the key `key`. Its elements have any values.
+    ///
+    /// # Errors
+    /// The device has too little memory left.
+    pub fn allocate(&self, key: u64, bytes: usize) -> Result<()> {
         let left = self.free_memory();
         if bytes > left {
             let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.facts().name);
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
-        let uploaded = self.alloc(bytes).and_then(|buffer| {
-            // SAFETY: the caller guarantees that `from` is readable and that nothing else writes it. Only this method uses the new
-            // buffer.
-            let written = if is_empty(from) { Ok(()) } else { unsafe { self.device.write(HostRect::whole(from), &buffer) } };
-            written.map(|()| buffer)
-        });
-        let buffer = self.note_loss(uploaded).map_err(|error| error.with("device", &self.facts().name))?;
-        self.residents.insert(key, Arc::new(buffer), bytes);
+        let allocated = self.note_loss(self.alloc(bytes)).map_err(|error| error.with("device", &self.facts().name))?;
+        self.residents.insert(key, Arc::new(allocated), bytes);
         Ok(())
     }
 
@@ -181,6 +201,7 @@ impl DeviceRuntime {
         if is_empty(to) {
             return Ok(());
         }
+        self.settle_streams()?;
         // SAFETY: the caller guarantees that `to` is writable, that nothing else accesses it, and that it has the shape of the
         // resident matrix.
         let read = self.note_loss(unsafe { self.device.read(&buffer, HostRect::whole(to)) });
@@ -235,9 +256,11 @@ impl DeviceRuntime {
         if is_empty(from) {
             return Ok(());
         }
+        self.settle_streams()?;
         // SAFETY: the caller guarantees that `from` is readable, that nothing else writes it, and that it has the shape of the
         // resident matrix.
-        unsafe { self.device.write(HostRect::whole(from), &buffer) }
+        let written = self.note_loss(unsafe { self.device.write(HostRect::whole(from), &buffer) });
+        written.map_err(|error| error.with("device", &self.facts().name))
     }
 
     /// Copies the resident matrix `peer_key` of `peer` into the resident matrix `key` of this device, if the two devices have a
@@ -247,6 +270,7 @@ impl DeviceRuntime {
     /// There is no resident matrix of one of the two keys, or the copy failed.
     pub fn copy_from(&self, key: u64, peer: &DeviceRuntime, peer_key: u64, bytes: usize) -> Result<bool> {
         let (to, from) = (self.resident(key)?, peer.resident(peer_key)?);
+        self.settle_streams().and_then(|()| peer.settle_streams())?;
         self.device.copy_from(peer.device(), &from, &to, bytes).map_or(Ok(false), |copied| copied.map(|()| true))
     }
 

@@ -1,0 +1,134 @@
+//! Futures of streams.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::PoisonError;
+use std::task::{Context, Poll};
+
+use lapidary_core::{Element, Info, Result, StreamEnd};
+
+use crate::host::HostVec;
+use crate::stream::{Shared, Stream};
+
+/// A future that completes when all calls that a stream had enqueued at its creation have completed or failed. Any executor may poll the
+/// future, from any thread. The future returns the first error of the stream and removes it, so that the stream accepts calls again.
+#[derive(Debug)]
+#[must_use = "a future does nothing unless it is awaited or waited for"]
+pub struct Done {
+    stream: Stream,
+    end: StreamEnd,
+}
+
+impl Done {
+    pub(super) fn new(stream: Stream, end: StreamEnd) -> Self {
+        Done { stream, end }
+    }
+
+    /// Waits for the calls.
+    ///
+    /// # Errors
+    /// A call failed, or the thread cannot wait, such as the thread of a browser's page.
+    pub fn wait(self) -> Result<()> {
+        self.wait_for_calls()?;
+        self.stream.state.take_failure()
+    }
+
+    fn wait_for_calls(&self) -> Result<()> {
+        self.stream.runtime().wait_for_stream(&self.stream.state, &self.end)
+    }
+
+    fn poll_calls(&mut self, context: &Context<'_>) -> Poll<()> {
+        let Done { stream, end } = self;
+        stream.runtime().poll_stream(&stream.state, end, context)
+    }
+}
+
+impl Future for Done {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        self.poll_calls(context).map(|()| self.stream.state.take_failure())
+    }
+}
+
+impl IntoFuture for &Stream {
+    type Output = Result<()>;
+    type IntoFuture = Done;
+
+    fn into_future(self) -> Done {
+        self.done()
+    }
+}
+
+/// A future of the elements that [`Stream::read`] copies, column-major without gaps. If the stream has failed, the future returns the
+/// error, which the stream keeps until [`Stream::wait`] or [`Done`] returns it.
+#[derive(Debug)]
+#[must_use = "a future does nothing unless it is awaited or waited for"]
+pub struct Reading<T> {
+    done: Done,
+    memory: Shared<T>,
+}
+
+impl<T: Element> Reading<T> {
+    pub(super) fn new(done: Done, memory: Shared<T>) -> Self {
+        Reading { done, memory }
+    }
+
+    /// Waits for the elements.
+    ///
+    /// # Errors
+    /// The errors of [`Done::wait`].
+    pub fn wait(self) -> Result<HostVec<T>> {
+        self.done.wait_for_calls()?;
+        self.take()
+    }
+
+    /// Takes the memory after the end of the calls. The device no longer accesses it, unless a call failed.
+    fn take(&self) -> Result<HostVec<T>> {
+        self.done.stream.state.failure()?;
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(memory.expect("a future is not polled after it has completed"))
+    }
+}
+
+impl<T: Element> Future for Reading<T> {
+    type Output = Result<HostVec<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.done.poll_calls(context).map(|()| self.take())
+    }
+}
+
+/// A future of the pivots and the info of a factorisation, which [`Stream::read_pivots`] copies. Row `i` was exchanged with row
+/// `ipiv[i]`; row indices count from 0.
+#[derive(Debug)]
+#[must_use = "a future does nothing unless it is awaited or waited for"]
+pub struct ReadingPivots(Reading<i32>);
+
+impl ReadingPivots {
+    pub(super) fn new(column: Reading<i32>) -> Self {
+        ReadingPivots(column)
+    }
+
+    /// Waits for the pivots.
+    ///
+    /// # Errors
+    /// The errors of [`Done::wait`].
+    pub fn wait(self) -> Result<(Vec<i32>, Info)> {
+        self.0.wait().map(|column| split(&column))
+    }
+}
+
+impl Future for ReadingPivots {
+    type Output = Result<(Vec<i32>, Info)>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|column| column.map(|column| split(&column)))
+    }
+}
+
+/// The pivots and the info of a column that begins with the info.
+fn split(column: &[i32]) -> (Vec<i32>, Info) {
+    let info = usize::try_from(column[0]).expect("info counts rows");
+    (column[1..].to_vec(), Info::new(info))
+}

@@ -1,0 +1,78 @@
+//! Tests of streams on a device that fails.
+
+use lapidary_core::null::NullDevice;
+use lapidary_core::{ErrorKind, Gemm};
+
+use crate::machine::Machine;
+use crate::open::boxed;
+use crate::resident::DeviceMatrix;
+use crate::settings::Settings;
+
+const N: usize = 8;
+
+/// A machine of a null device, with a matrix of zeros. The matrix takes the first two requests to the device.
+fn machine(device: NullDevice) -> (Machine, DeviceMatrix<f64>) {
+    let machine = Machine::of(vec![boxed(device)], &Settings::default());
+    let zeros = machine.zeros_on(0, N, N).unwrap();
+    (machine, zeros)
+}
+
+#[test]
+fn an_error_names_its_call_and_stops_the_stream_until_it_is_reported() {
+    let (machine, a) = machine(NullDevice::new(Some(1 << 20)).failing_at(4));
+    let (stream, other) = (machine.stream(0).unwrap(), machine.stream(0).unwrap());
+    let mut c = machine.zeros_on::<f64>(0, N, N).unwrap();
+    let mut multiply = |stream: &crate::Stream| stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut()));
+    multiply(&stream).unwrap();
+    let ended = stream.done();
+    // requests: two allocations, two scalings, the product that fails
+    let error = ended.wait().unwrap_err();
+    let text = error.to_string();
+    assert!(error.kind() == ErrorKind::DeviceFailed && text.contains("call of the stream: 1, gemm"), "{text}");
+
+    multiply(&stream).unwrap();
+    stream.wait().unwrap();
+    multiply(&other).unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn calls_after_a_failed_call_do_not_run() {
+    let (machine, a) = machine(NullDevice::new(Some(1 << 20)).failing_at(5));
+    let (stream, other) = (machine.stream(0).unwrap(), machine.stream(0).unwrap());
+    let mut c = machine.zeros_on::<f64>(0, N, N).unwrap();
+    let mut multiply = |stream: &crate::Stream| stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut()));
+    let launches = || {
+        let mut count = 0;
+        machine.visit_devices(&mut |device| count = device.downcast::<NullDevice>().unwrap().record().requests.len());
+        count
+    };
+    // the first product succeeds and the second one fails; whether the third call is refused or dropped depends on its time
+    multiply(&stream).unwrap();
+    multiply(&stream).unwrap();
+    let third = multiply(&stream);
+    let read = stream.read(&a).map(|read| read.wait());
+    assert!(matches!(read, Err(_) | Ok(Err(_))), "a future of a failed stream returns its error");
+    let refused = multiply(&stream).unwrap_err();
+    assert!(refused.to_string().contains("call of the stream: 2, gemm"), "{refused}");
+    assert!(third.is_ok() || third.unwrap_err().to_string() == refused.to_string());
+    // another stream of the device goes on
+    multiply(&other).unwrap();
+    other.wait().unwrap();
+    assert_eq!(launches(), 7, "two allocations, two scalings, two products of the stream, one of the other");
+    assert_eq!(stream.wait().unwrap_err().to_string(), refused.to_string());
+    stream.wait().unwrap();
+    multiply(&stream).unwrap();
+    stream.wait().unwrap();
+    assert_eq!(launches(), 8);
+}
+
+#[test]
+fn a_lost_device_stays_lost() {
+    let (machine, a) = machine(NullDevice::new(Some(1 << 20)).lost_at(2));
+    let stream = machine.stream(0).unwrap();
+    let read = stream.read(&a).unwrap();
+    assert_eq!(read.wait().unwrap_err().kind(), ErrorKind::DeviceLost);
+    assert_eq!(stream.wait().unwrap_err().kind(), ErrorKind::DeviceLost);
+    assert_eq!(machine.zeros_on::<f64>(0, 1, 1).map(drop).unwrap_err().kind(), ErrorKind::DeviceLost);
+}

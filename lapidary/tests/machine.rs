@@ -74,21 +74,10 @@ fn calls_chain_on_matrices_in_device_memory() {
         let mut c = vec![0.0; N * N];
         z.download(MatMut::col_major(&mut c, N, N).unwrap()).unwrap();
         assert!(c == by_definition(&a, &b), "{limit:?}");
-        // The factors of a transposed view are those of a row-major matrix. A device that works on copies returns an error for a
-        // transposed view; a device that works in place returns the right factors.
+        // the factors of a transposed view are those of a row-major matrix, which no device factors in its memory
         let mut square = machine.upload(view(&a)).unwrap();
-        match machine.getrf(square.view_mut().t()) {
-            Err(error) => assert!(error.kind() == ErrorKind::Unsupported && limit.is_some(), "{error}"),
-            Ok(factored) => {
-                let mut host = a.clone();
-                let expected = machine.getrf(MatMut::row_major(&mut host, N, N).unwrap()).unwrap();
-                assert!(limit.is_none() && factored.ipiv() == expected.ipiv());
-                drop((factored, expected));
-                let mut factors = vec![0.0; N * N];
-                square.download(MatMut::col_major(&mut factors, N, N).unwrap()).unwrap();
-                assert!(factors == host);
-            }
-        }
+        let error = machine.getrf(square.view_mut().t()).unwrap_err();
+        assert!(error.kind() == ErrorKind::Unsupported && error.is_untouched(), "{limit:?}: {error}");
     }
 }
 

@@ -28,6 +28,11 @@ impl<T: Scalar> OnDevice<T> {
         Ok(OnDevice { all: machine.upload(padded.view())?, rows })
     }
 
+    /// Index of the device that holds the matrix.
+    pub fn device(&self) -> usize {
+        self.all.device()
+    }
+
     /// The matrix for reading.
     pub fn view(&self) -> MatRef<'_, T> {
         let all = self.all.view();

@@ -5,12 +5,19 @@ use lapidary_core::{Error, ErrorKind, Memory, Operand};
 use crate::buffer::Buffer;
 
 /// Converts an error that an error scope of wgpu has caught.
-pub(crate) fn caught(operation: &'static str, error: &wgpu::Error) -> Error {
+fn caught(operation: &'static str, error: &wgpu::Error) -> Error {
     let kind = match error {
         wgpu::Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
         wgpu::Error::Validation { .. } | wgpu::Error::Internal { .. } => ErrorKind::DeviceFailed,
     };
     Error::new(kind, operation, error.to_string())
+}
+
+/// Converts the most important one of the errors that the error scopes of one call have caught. After a failed allocation, wgpu may
+/// report further errors for objects that need the missing memory, so `OutOfMemory` takes precedence.
+pub(crate) fn caught_first(operation: &'static str, errors: &[wgpu::Error]) -> Option<Error> {
+    let first = errors.iter().max_by_key(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
+    first.map(|error| caught(operation, error))
 }
 
 /// A matrix in a buffer, as an argument of a kernel.

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use lapidary_core::{
     Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Feature, HostRect, Instruction, KernelTime, Operand, Pending,
-    ProgramCache, Result, StreamQueue, Token, Work,
+    ProgramCache, Result, StreamQueue, Token, Work, check_wait,
 };
 use lapidary_kernels::{Database, Dialect, Target, Tuning};
 
 use crate::buffer::Buffer;
 use crate::conv::view;
 use crate::facts::{FEATURES, facts};
+use crate::host;
 use crate::kernels::Kernels;
-use crate::platform::{Found, check, list};
+use crate::platform::{Found, check, list, preferred_adapter};
 use crate::queue::{Queue, Running};
 use crate::stream::Reads;
 use crate::transfers::Transfers;
@@ -69,20 +70,54 @@ impl WgpuDevice {
         memory: Option<usize>,
         cache: Arc<ProgramCache>,
     ) -> Result<Self> {
+        let opening = Self::on_adapter(&found.adapter, limits, format!("wgpu:{index}"), memory, cache);
+        host::block_on("open", opening)?
+    }
+
+    /// Opens the fast adapter that wgpu or the browser prefers. In a browser this is the only way to open a device. If `memory` is
+    /// given, the registers, matrices and kernels use at most `memory` bytes of device memory.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use lapidary_backend_wgpu::WgpuDevice;
+    /// use lapidary_core::{ErrorKind, ProgramCache};
+    ///
+    /// # pollster::block_on(async {
+    /// match WgpuDevice::request(None, Arc::new(ProgramCache::new(None))).await {
+    ///     Ok(device) => println!("{device:?}"),
+    ///     Err(error) => assert_eq!(error.kind(), ErrorKind::NoSuchDevice), // no GPU, or a browser without WebGPU
+    /// }
+    /// # });
+    /// ```
+    ///
+    /// # Errors
+    /// There is no adapter (`NoSuchDevice`), or the adapter returns no device.
+    pub async fn request(memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
+        let adapter = preferred_adapter().await?;
+        Self::on_adapter(&adapter, required_limits(&adapter), "wgpu".to_owned(), memory, cache).await
+    }
+
+    async fn on_adapter(
+        adapter: &wgpu::Adapter,
+        limits: wgpu::Limits,
+        name: String,
+        memory: Option<usize>,
+        cache: Arc<ProgramCache>,
+    ) -> Result<Self> {
         let wanted = wgpu::DeviceDescriptor {
             label: Some("lapidary"),
-            required_features: required_features(&found.adapter),
+            required_features: required_features(adapter),
             required_limits: limits,
             memory_hints: wgpu::MemoryHints::Performance,
             ..Default::default()
         };
         let refused = |error: wgpu::RequestDeviceError| {
-            Error::new(ErrorKind::DeviceFailed, "open", error.to_string()).with("device", &found.info.name)
+            Error::new(ErrorKind::DeviceFailed, "open", error.to_string()).with("device", adapter.get_info().name)
         };
-        let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).map_err(refused)?;
+        let (device, queue) = adapter.request_device(&wanted).await.map_err(refused)?;
         // by default, wgpu aborts the program on an error that no error scope catches; this handler ignores the error instead
         device.on_uncaptured_error(Arc::new(|_| {}));
-        Self::assemble(device, queue, format!("wgpu:{index}"), memory, cache)
+        Self::assemble(device, queue, name, memory, cache)
     }
 
     /// Wraps the application's own wgpu device and its queue, so that matrices may lie in buffers of the application. The
@@ -95,7 +130,8 @@ impl WgpuDevice {
     /// callback afterwards. [`WgpuDevice::lost`] reports the loss of the device. The application must make only one `WgpuDevice`
     /// from each `wgpu::Device`. `from_parts` waits until the queue has finished all submitted work. `from_parts` then runs a
     /// probe, which finds out in at most two seconds whether workgroups may wait for one another. The probe does not run on a
-    /// CPU. The probe does not run either if the cache holds the answer of the probe for the device.
+    /// CPU. The probe does not run either if the cache holds the answer of the probe for the device. In a browser, `from_parts` neither
+    /// waits nor runs the probe, and does not find out that the queue belongs to another device.
     ///
     /// Calls of routines poll the device, and a poll runs callbacks that the application has registered with the device. A
     /// callback that the application has registered with the device must not call a routine on the machine that uses the device.
@@ -304,24 +340,28 @@ impl Device for WgpuDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+        check_wait("write", host::MAY_WAIT)?;
         // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
         // that no conflicting access runs at the same time.
         unsafe { self.load.run(from, to.get()) }
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+        check_wait("read", host::MAY_WAIT)?;
         // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
         // that no conflicting access runs at the same time.
         unsafe { self.store.run(to, from.get()) }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
+        check_wait("launch", host::MAY_WAIT)?;
         // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
         // that no conflicting access runs at the same time.
         unsafe { self.submit_instruction(instruction)? }.map_or(Ok(()), |running| running.wait())
     }
 
     unsafe fn launch_and_read(&self, instructions: &[Instruction<Operand<'_>>], reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+        check_wait("launch", host::MAY_WAIT)?;
         let mut running = Vec::new();
         // SAFETY: the caller upholds the contract of `Device::launch_and_read` for the operands and the rectangles. A wgpu device
         // has a single queue, which runs the instructions in order and the copies after them.

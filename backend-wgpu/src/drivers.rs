@@ -1,6 +1,7 @@
 //! Finds Vulkan drivers that are registered but cannot be loaded. The Vulkan loader itself prints no message about a driver that
 //! it cannot load.
 
+#[cfg(unix)]
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -24,9 +25,13 @@ pub(crate) fn unloadable() -> Vec<String> {
     drivers().into_iter().filter_map(told).collect()
 }
 
-/// Returns the drivers that are registered in the places where the Vulkan loader searches.
+/// Returns the drivers that are registered in the places where the Vulkan loader searches. Only Unix-like systems register drivers by
+/// files.
 #[must_use]
 pub fn drivers() -> Vec<DriverFile> {
+    if !cfg!(unix) {
+        return Vec::new();
+    }
     let named = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].into_iter().find_map(std::env::var_os);
     let added = std::env::var_os("VK_ADD_DRIVER_FILES").unwrap_or_default();
     let places = named.unwrap_or_else(|| "/etc/vulkan/icd.d:/usr/local/share/vulkan/icd.d:/usr/share/vulkan/icd.d".into());
@@ -53,11 +58,18 @@ fn library(manifest: &str, folder: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the reason why `library` cannot be loaded, or `None` if it can be loaded.
+#[cfg(unix)]
 fn refusal(library: &Path) -> Option<String> {
     // SAFETY: the library is the Vulkan loader or a registered driver, so that the Vulkan loader may run the initialisers of the
     // library in this process anyway
     let error = unsafe { libloading::Library::new(library) }.err()?;
     Some(error.source().map_or_else(|| error.to_string(), ToString::to_string))
+}
+
+/// Returns `None`, because other systems register no drivers by files.
+#[cfg(not(unix))]
+fn refusal(_: &Path) -> Option<String> {
+    None
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, ProgramCache, Rates};
 
+use crate::host;
 use crate::platform::kernel_limits;
 use crate::probe::groups_may_wait;
 use crate::queue::Queue;
@@ -57,6 +58,7 @@ pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Op
         features: told.chain(found.into_iter().filter(|(is_there, _)| *is_there).map(|(_, feature)| feature)).collect(),
         dtypes: if features.contains(wgpu::Features::SHADER_F64) { vec![DType::F32, DType::F64] } else { vec![DType::F32] },
         memory,
+        host_may_wait: host::MAY_WAIT,
         rates: Rates { flops, bandwidth },
         identity: Identity {
             kind,

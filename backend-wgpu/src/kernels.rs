@@ -170,8 +170,9 @@ impl Kernels {
         self.programs.keep();
         let last = self.submitted.take();
         result.map(|()| last.clone()).map_err(|error| {
-            // the caller may free the operands after an error, so `run` first waits until the submitted kernels have completed
-            let done = last.map_or(Ok(()), |last| self.queue.wait(&last));
+            // the caller may free the operands after an error, so `run` first waits until the submitted kernels have completed; in a
+            // browser, a submitted kernel keeps its operands
+            let done = last.filter(|_| self.facts.host_may_wait).map_or(Ok(()), |last| self.queue.wait(&last));
             done.err().unwrap_or(error).with("instruction", instruction.name())
         })
     }

@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 use lapidary_core::{Error, ErrorKind, Limits, Result};
 
 use crate::drivers;
+use crate::host;
 use crate::kernels::LONGEST;
 use crate::transfers::PIECE;
 
-/// APIs through which wgpu searches for adapters.
+/// APIs through which wgpu searches for adapters in a process.
 const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
 
 /// An adapter and facts that the adapter reports.
@@ -49,25 +50,48 @@ impl Listing {
     }
 }
 
-/// Lists the wgpu adapters of the system. The caller selects a device by the number of its adapter in this list, and there is no
-/// default device.
-#[must_use]
-pub fn list() -> Listing {
+/// Returns the instance of wgpu, which all devices share.
+fn instance() -> &'static wgpu::Instance {
     static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
-    let instance = INSTANCE.get_or_init(|| {
+    INSTANCE.get_or_init(|| {
         let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
-        wanted.backends = BACKENDS;
+        wanted.backends = BACKENDS | wgpu::Backends::BROWSER_WEBGPU;
         wanted.flags = wgpu::InstanceFlags::empty();
         // wgpu shall refuse an allocation if more than 95 % of the device memory would be in use, because a driver that allocates
         // more memory than exists may fail in any later call
         wanted.memory_budget_thresholds.for_resource_creation = Some(95);
         wgpu::Instance::new(wanted)
-    });
-    let adapters = pollster::block_on(instance.enumerate_adapters(BACKENDS));
+    })
+}
+
+/// Returns the fast adapter that wgpu or the browser prefers.
+///
+/// # Errors
+/// There is no adapter, or the preferred adapter has no compute shaders.
+pub(crate) async fn preferred_adapter() -> Result<wgpu::Adapter> {
+    let power_preference = wgpu::PowerPreference::HighPerformance;
+    let options = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
+    let none = |message: &str| Error::new(ErrorKind::NoSuchDevice, "request", message);
+    let adapter = instance().request_adapter(&options).await.map_err(|_| none(host::NO_ADAPTER))?;
+    if has_compute_shaders(&adapter) { Ok(adapter) } else { Err(none("the adapter has no compute shaders")) }
+}
+
+fn has_compute_shaders(adapter: &wgpu::Adapter) -> bool {
+    adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
+}
+
+/// Lists the wgpu adapters of the system. The caller selects a device by the number of its adapter in this list, and there is no
+/// default device. In a browser, the list is empty, and a note names [`WgpuDevice::request`](crate::WgpuDevice::request).
+#[must_use]
+pub fn list() -> Listing {
+    let adapters = match host::block_on("list", instance().enumerate_adapters(BACKENDS)) {
+        Ok(adapters) => adapters,
+        Err(error) => return Listing { notes: vec![error.to_string()], ..Listing::default() },
+    };
     let (mut devices, mut notes) = (Vec::new(), Vec::new());
     for adapter in adapters {
         let info = adapter.get_info();
-        if adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS) {
+        if has_compute_shaders(&adapter) {
             let is_cpu = info.device_type == wgpu::DeviceType::Cpu;
             let f64 = adapter.features().contains(wgpu::Features::SHADER_F64);
             devices.push(Found { adapter, info, is_cpu, f64 });

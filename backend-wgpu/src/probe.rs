@@ -2,9 +2,9 @@
 //! another, so a small program, the probe, tests it on the device.
 
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lapidary_core::{ProgramCache, Result};
+use lapidary_core::{Instant, ProgramCache, Result};
 
 use crate::device::COHERENT;
 use crate::queue::{Queue, Submission};
@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Returns whether a workgroup may wait for a workgroup that began before it. Two conditions must hold: during the wait the
 /// preceding workgroup makes progress, and the waiting workgroup then sees the values that the preceding workgroup wrote. The
 /// probe runs only if `disk` holds no answer for the device, and `disk` stores the answer. If the probe times out or fails, the
-/// function returns false and stores no answer, so that the probe runs again when the device is opened again.
+/// function returns false and stores no answer, so that the probe runs again when the device is opened again. In a browser no device
+/// has the feature that the probe needs, so that the probe does not run.
 pub(crate) fn groups_may_wait(queue: &Queue, disk: &ProgramCache) -> bool {
     queue.device().features().contains(COHERENT) && ask_once(queue, disk, TEXT)
 }

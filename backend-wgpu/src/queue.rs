@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lapidary_core::{Error, ErrorKind, Pending, Result};
+use lapidary_core::{Error, ErrorKind, Instant, Pending, Result, check_wait};
 
 use crate::buffer::Meter;
-use crate::conv::caught;
+use crate::conv::caught_first;
+use crate::host;
 use crate::platform::largest_binding;
 
 /// Maximum time of a wait for a submission. `PATIENCE` is long, because one instruction on a slow CPU may take minutes.
@@ -69,12 +70,30 @@ pub(crate) struct Submission {
     since: Instant,
 }
 
+/// The first error that the browser has reported for calls whose error no outcome has returned yet. In a process the value stays
+/// empty, since wgpu reports errors at once there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refusal(Arc<Mutex<Option<Error>>>);
+
+impl Refusal {
+    /// Keeps `error`, unless an earlier error is kept.
+    #[cfg(target_family = "wasm")]
+    pub fn set(&self, error: Error) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    fn take(&self) -> Option<Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 /// A wgpu device and its queue. A device that is lost stays lost.
 #[derive(Debug)]
 pub(crate) struct Queue {
     device: wgpu::Device,
     queue: wgpu::Queue,
     lost: Arc<OnceLock<String>>,
+    refusal: Refusal,
     /// Time at which this `Queue` was created.
     begin: Instant,
     /// Nanoseconds from `begin` to the time at which a submission last ended.
@@ -93,17 +112,30 @@ impl Queue {
             let _ = told.set(format!("{reason:?}: {message}"));
         });
         let patience = AtomicU64::new(nanoseconds(PATIENCE));
-        Queue { device, queue, lost, begin: Instant::now(), last_end: Arc::default(), patience, meter: Arc::default() }
+        Queue {
+            device,
+            queue,
+            lost,
+            refusal: Refusal::default(),
+            begin: Instant::now(),
+            last_end: Arc::default(),
+            patience,
+            meter: Arc::default(),
+        }
     }
 
     /// Checks that the device is not lost and that the queue belongs to the device. If the queue belonged to another device, a
     /// submission would panic. The API of wgpu does not report to which device a queue belongs, but a poll of a device runs only
     /// the callbacks of the device's own queue. `check` therefore registers a callback with the queue and polls the device: if
-    /// the device is idle and the callback has not run, the queue belongs to another device.
+    /// the device is idle and the callback has not run, the queue belongs to another device. In a browser, which runs callbacks by
+    /// itself, `check` only checks that the device is not lost.
     ///
     /// # Errors
     /// Fails if the device is lost, or if the queue belongs to another device.
     pub fn check(&self) -> Result<()> {
+        if !host::MAY_WAIT {
+            return self.lost().map_or(Ok(()), Err);
+        }
         let told = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&told);
         self.queue.on_submitted_work_done(move || tell.store(true, Ordering::Release));
@@ -163,27 +195,23 @@ impl Queue {
         self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "wgpu", reason.clone()))
     }
 
-    /// Runs `call` within error scopes of wgpu. Returns the error that a scope catches, or otherwise the result of `call`.
+    /// Runs `call` within error scopes of wgpu. Returns the error that a scope catches, or otherwise the result of `call`. A browser
+    /// reports the error later, and the next [outcome](Self::outcome) of a submission returns it.
     pub fn guarded<R>(&self, operation: &'static str, call: impl FnOnce(&wgpu::Device) -> R) -> Result<R> {
         if let Some(lost) = self.lost() {
             return Err(lost);
         }
         use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
-        let scopes = [OutOfMemory, Internal, Validation].map(|filter| self.device.push_error_scope(filter));
+        let scopes = [OutOfMemory, Internal, Validation].into_iter().map(|filter| self.device.push_error_scope(filter)).collect();
         let result = call(&self.device);
-        // error scopes must be popped in the reverse order of their creation, and wgpu returns the error of a popped scope
-        // without delay
-        let errors: Vec<wgpu::Error> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
-        // after a failed allocation, wgpu may report further errors for objects that need the missing memory, so `OutOfMemory`
-        // takes precedence
-        let first = errors.iter().max_by_key(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
+        let first = caught_first(operation, &host::pop(operation, scopes, &self.refusal));
         if first.is_some() {
             // if the device is destroyed, wgpu may reject a new object of the device before wgpu reports the loss of the device
             self.poll();
         }
         match (self.lost(), first) {
             (Some(lost), _) => Err(lost),
-            (None, Some(error)) => Err(caught(operation, error)),
+            (None, Some(error)) => Err(error),
             (None, None) => Ok(result),
         }
     }
@@ -203,7 +231,7 @@ impl Queue {
         self.queue.submit([encoder.finish()]);
         let (end, since) = (Arc::new(Ended::default()), Instant::now());
         let (told, last_end, begin) = (Arc::clone(&end), Arc::clone(&self.last_end), self.begin);
-        self.queue.on_submitted_work_done(move || {
+        host::when_done(&self.device, &self.queue, move || {
             last_end.store(nanoseconds(begin.elapsed()), Ordering::Relaxed);
             told.set();
         });
@@ -217,7 +245,8 @@ impl Queue {
     }
 
     /// Returns the result of `submission`, or `Poll::Pending` if it has not ended. If the maximum time of a wait passes during
-    /// which no submission to the queue ends, the device counts as lost.
+    /// which no submission to the queue ends, the device counts as lost. If a browser has reported errors of calls, the result of a
+    /// completed submission is the first of these errors.
     pub fn outcome(&self, submission: &Submission) -> Poll<Result<()>> {
         let done = self.is_done(submission);
         let last_end = self.begin + Duration::from_nanos(self.last_end.load(Ordering::Relaxed));
@@ -226,7 +255,7 @@ impl Queue {
         }
         match self.lost() {
             Some(lost) => Poll::Ready(Err(lost)),
-            None if done => Poll::Ready(Ok(())),
+            None if done => Poll::Ready(self.refusal.take().map_or(Ok(()), Err)),
             None => Poll::Pending,
         }
     }
@@ -278,13 +307,14 @@ impl Queue {
 
 /// Calls `poll`, which polls the device, until it returns an outcome: at first without pauses, then with pauses in proportion to the
 /// elapsed time. The function does not use the blocking waits of wgpu, because these waits may end milliseconds late, and may fail if
-/// several threads wait at the same time.
+/// several threads wait at the same time. In a browser, where a page must not wait, the function fails if there is no outcome yet.
 pub(crate) fn wait_for(poll: impl Fn() -> Poll<Result<()>>) -> Result<()> {
     let start = Instant::now();
     loop {
         if let Poll::Ready(outcome) = poll() {
             return outcome;
         }
+        check_wait("wait", host::MAY_WAIT)?;
         let waited = start.elapsed();
         if waited < SPIN_TIME {
             std::thread::yield_now();

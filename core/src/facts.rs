@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::DType;
 
 /// Facts about one device, which the backend of the device states.
@@ -30,6 +31,9 @@ pub struct DeviceFacts {
     pub memory: Option<usize>,
     /// Whether the device computes on host memory directly, without a copy.
     pub host_memory: bool,
+    /// Whether a thread of the host may wait for the device. If not, as on a page of a browser, every call that waits fails, and only
+    /// streams use the device.
+    pub host_may_wait: bool,
     /// Number of kernel queues of the device. Kernels of one queue run in order, and kernels of different queues may run at the
     /// same time.
     pub queues: usize,
@@ -124,6 +128,18 @@ impl fmt::Display for Feature {
     }
 }
 
+/// Checks that `operation` may wait for a device, whose `host_may_wait` is given.
+///
+/// # Errors
+/// `host_may_wait` is false. The error has the kind `Unsupported`, and its message names streams.
+pub fn check_wait(operation: &'static str, host_may_wait: bool) -> Result<()> {
+    if host_may_wait {
+        return Ok(());
+    }
+    let message = "this call waits for its device, and a page of a browser must not wait: use a stream of the machine and `.await`";
+    Err(Error::new(ErrorKind::Unsupported, operation, message))
+}
+
 /// Speeds of a device that are estimated, not measured. The cost model uses the estimates as initial values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
@@ -149,6 +165,7 @@ impl DeviceFacts {
             vector_bits: 128,
             memory: None,
             host_memory: false,
+            host_may_wait: true,
             queues: 1,
             rates: Rates { flops: 1e9, bandwidth: 1e9 },
         }

@@ -35,6 +35,7 @@ pub mod args;
 mod background;
 pub mod batch;
 pub mod blocking;
+mod clock;
 pub mod command;
 pub mod device;
 pub mod dispatch;
@@ -70,6 +71,7 @@ pub use args::{Checked, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatc
 pub use background::{CopyPool, copy_threads, in_background};
 pub use batch::{Batch, BatchMut, BatchShape, RawBatch};
 pub use blocking::{Blocking, Lookahead, Resources};
+pub use clock::Instant;
 pub use command::{Command, CommandId, PanelShape, Queue};
 pub use device::{Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, Work};
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};
@@ -80,7 +82,7 @@ pub use engine::{
 };
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Result};
-pub use facts::{DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates};
+pub use facts::{DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates, check_wait};
 pub use graph::Graph;
 pub use info::Info;
 pub use instruction::{Access, Extent, Instruction, Reg, Region, Swaps, Tile};

@@ -74,6 +74,13 @@ impl NullDevice {
         NullDevice { facts, record: Arc::new(Mutex::new(Record::default())), failure: None, real: usize::MAX }
     }
 
+    /// Sets whether calls may wait for the device, as [`DeviceFacts::host_may_wait`] does.
+    #[must_use]
+    pub fn with_waits(mut self, host_may_wait: bool) -> Self {
+        self.facts.host_may_wait = host_may_wait;
+        self
+    }
+
     /// Sets the speed in the device's facts to `flops` floating-point operations per second.
     #[must_use]
     pub fn with_flops(mut self, flops: f64) -> Self {

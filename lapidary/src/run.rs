@@ -6,7 +6,7 @@ use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
     Cost, DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, MatrixId, RawMat, Reach, Resources, Result,
-    RunError, Schedule, reach, resident_device, run,
+    RunError, Schedule, check_wait, reach, resident_device, run,
 };
 
 use crate::copy::DeviceCopy;
@@ -176,6 +176,14 @@ impl Machine {
         Ok(capable)
     }
 
+    /// Checks that a call may wait for each of `devices`.
+    fn check_waits(&self, operation: &'static str, devices: &[usize]) -> Result<()> {
+        devices.iter().try_for_each(|&device| {
+            let facts = self.runtimes()[device].facts();
+            check_wait(operation, facts.host_may_wait).map_err(|error| error.with("device", &facts.name))
+        })
+    }
+
     /// Returns the CPU, if it is the only device of the machine, all matrices lie in host memory, and `needs_no_plan` is
     /// true.
     pub(crate) fn only_cpu(&self, memory: &[RawMat]) -> Option<&DeviceRuntime> {
@@ -216,6 +224,7 @@ impl Machine {
     /// Runs a call with resident matrices on the device that holds them. Matrices of the call that are not resident lie in host memory.
     fn run_resident(&self, operation: &'static str, problem: &Problem, memory: &[RawMat], device: usize) -> Result<()> {
         let devices = self.capable_devices(problem.dtype(), operation, &[device])?;
+        self.check_waits(operation, &devices)?;
         let runtime = &self.runtimes()[device];
         // A solve with a device's copy of the factors does not free other copies. If a solve with a device's copy runs out of
         // memory, it starts again with the factors in host memory.
@@ -252,6 +261,7 @@ impl Machine {
         devices: &[usize],
         resident: bool,
     ) -> Result<Option<DeviceCopy>> {
+        self.check_waits(problem.operation(), devices)?;
         let planner = Planner { machine: self, problem, memory, devices, resident };
         let runtimes = planner.runtimes();
         let _exclusive = self.exclusive(devices);

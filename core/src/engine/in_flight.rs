@@ -1,8 +1,9 @@
 //! The commands that an engine thread has submitted to its device and not yet reported to the run.
 
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::clock::Instant;
 use crate::command::CommandId;
 use crate::dispatch::{Issue, Lane};
 use crate::error::Result;

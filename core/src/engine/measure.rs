@@ -1,7 +1,8 @@
 //! Measures the run times of kernels and transfers on one device.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::clock::Instant;
 use crate::device::{HostRect, Operand};
 use crate::engine::DeviceRuntime;
 use crate::enums::{Diag, Op, Side, TrsmMode, Uplo};

@@ -1,7 +1,6 @@
 //! Measures the time that each stage of a device's first call takes.
 
-use std::time::Instant;
-
+use crate::clock::Instant;
 use crate::device::{Device, DeviceBuffer, HostRect, Operand};
 use crate::enums::Op;
 use crate::error::{Error, ErrorKind, Result};

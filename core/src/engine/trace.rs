@@ -1,8 +1,8 @@
 //! A trace records when each command of a run started and ended.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
+use crate::clock::Instant;
 use crate::dispatch::Lane;
 
 /// A command that was executed, with its start time and its end time.

@@ -3,8 +3,8 @@
 //! are a tenth of the time of a product of order 300.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
+use lapidary_core::Instant;
 use lapidary_core::algorithms::Problem;
 
 use super::choice::{self, Price};

@@ -14,10 +14,9 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use lapidary_core::algorithms::Problem;
-use lapidary_core::{DeviceRuntime, Instruction, RawMat};
+use lapidary_core::{DeviceRuntime, Instant, Instruction, RawMat};
 
 use cached::Cache;
 use choice::{ENOUGH_RUNS, Price};

@@ -15,6 +15,7 @@ use super::MAX_ATTEMPTS;
 use crate::open::boxed;
 use crate::{Machine, Settings};
 
+mod waits;
 const N: usize = 240;
 
 /// Returns the requests that a null device of a machine has received so far.

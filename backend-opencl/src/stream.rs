@@ -44,7 +44,8 @@ impl StreamQueue for OpenClDevice {
                 self.kernels().enqueue_in_stream(instruction.dtype(), &instruction.map(view))
             },
             StreamWork::Write { from, to } => {
-                let (queue, mem, no_events): (_, &Buffer, _) = (Arc::clone(self.kernels().stream_queue()), to.get(), std::ptr::null());
+                let (queue, mem, no_events): (_, &Buffer, _) =
+                    (Arc::clone(self.kernels().stream_queue()), to.get(), std::ptr::null());
                 let (bytes, start) = (from.bytes(), from.start().cast());
                 // SAFETY: the caller guarantees access to the buffer and to the memory, which `keep` keeps until the transfer has ended.
                 let event =
@@ -53,7 +54,8 @@ impl StreamQueue for OpenClDevice {
                 queue.flush()
             }
             StreamWork::Read { from, to } => {
-                let (queue, mem, no_events): (_, &Buffer, _) = (Arc::clone(self.kernels().stream_queue()), from.get(), std::ptr::null());
+                let (queue, mem, no_events): (_, &Buffer, _) =
+                    (Arc::clone(self.kernels().stream_queue()), from.get(), std::ptr::null());
                 let (bytes, start) = (to.bytes(), to.start().cast());
                 // SAFETY: the caller guarantees access to the buffer and to the memory, which `keep` keeps until the transfer has ended.
                 let event =

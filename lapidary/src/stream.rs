@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
-    DType, DeviceRuntime, Element, Error, Gemm, Home, HostElements, Instruction, Layout, MatMut, MatRef, Op, RawMat, Resident, Result,
-    Routine, Scalar, StreamCall, StreamState, Trsm,
+    DType, DeviceRuntime, Element, Error, Gemm, Home, HostElements, Instruction, Layout, MatMut, MatRef, Op, RawMat, Resident,
+    Result, Routine, Scalar, StreamCall, StreamState, Trsm,
 };
 
 pub use futures::{Done, Reading, ReadingPivots};
@@ -363,22 +363,34 @@ impl Stream {
 
     fn enqueue_instructions(&self, operation: &'static str, instructions: &[Instruction<usize>], memory: &[RawMat]) -> Result<()> {
         self.check_places(operation, memory)?;
-        self.machine.capable_devices(memory[0].dtype, operation, &[self.device])?;
+        let runtime = self.runtime();
+        if runtime.lost().is_some() || !runtime.facts().computes(memory[0].dtype) {
+            self.machine.capable_devices(memory[0].dtype, operation, &[self.device])?;
+        }
         let part = StreamCall::Run { instructions, memory };
         // SAFETY: the arguments were checked, so that the instructions access only resident matrices of this device. Views of matrices
         // that an instruction writes were borrowed mutably, and other calls on these matrices run before or after this call.
         unsafe { self.runtime().enqueue(&self.state, operation, &[part]) }
     }
 
-    /// Returns an error unless all matrices lie on the device of the stream.
+    /// Returns an error unless all matrices lie on the device of the stream. Its table of resident matrices refuses matrices of another
+    /// machine.
     fn check_places(&self, operation: &'static str, memory: &[RawMat]) -> Result<()> {
+        let is_here = |raw: &RawMat| {
+            matches!(raw.home, Home::Device(resident) if resident.device == self.device) && raw.layout == Layout::ColMajor
+        };
+        if memory.iter().all(is_here) {
+            return Ok(());
+        }
         let device = self.machine.resident_device(operation, memory)?;
         let is_resident = |raw: &RawMat| matches!(raw.home, Home::Device(_));
         let message = match device {
             Some(device) if device != self.device => {
                 format!("a matrix lies on device {device}, the stream is one of device {}", self.device)
             }
-            _ if !memory.iter().all(is_resident) => "a matrix lies in host memory: upload it, or use the calls of `Machine`".to_owned(),
+            _ if !memory.iter().all(is_resident) => {
+                "a matrix lies in host memory: upload it, or use the calls of `Machine`".to_owned()
+            }
             _ => return Ok(()),
         };
         Err(Error::invalid(operation, message))

@@ -222,12 +222,18 @@ impl DeviceRuntime {
         let sink = self.sink()?;
         match part {
             StreamCall::Run { instructions, memory } => {
-                let bound: Arc<[Bound]> = memory.iter().map(|raw| self.bound(raw)).collect::<Result<_>>()?;
-                instructions.iter().try_for_each(|instruction| match &sink {
-                    // SAFETY: the caller guarantees that no access to the matrices conflicts.
-                    Sink::Queue(queue) => unsafe { queue.enqueue(StreamWork::Run(&resolve(instruction, &bound))) },
-                    Sink::Worker(worker) => worker.send(stream, call, Job::Run(*instruction, Arc::clone(&bound))),
-                })
+                let bound = memory.iter().map(|raw| self.bound(raw)).collect::<Result<Vec<_>>>()?;
+                match sink {
+                    Sink::Queue(queue) => instructions.iter().try_for_each(|instruction| {
+                        // SAFETY: the caller guarantees that no access to the matrices conflicts.
+                        unsafe { queue.enqueue(StreamWork::Run(&resolve(instruction, &bound))) }
+                    }),
+                    Sink::Worker(worker) => {
+                        let bound: Arc<[Bound]> = bound.into();
+                        let job = |instruction: &Instruction<usize>| Job::Run(*instruction, Arc::clone(&bound));
+                        instructions.iter().try_for_each(|instruction| worker.send(stream, call, job(instruction)))
+                    }
+                }
             }
             StreamCall::Write { from, to } => {
                 let (from, to) = (from.clone(), self.resident(*to)?);

@@ -75,7 +75,8 @@ fn run(device: &dyn Device, messages: &Receiver<Message>, stops: &AtomicBool) {
             Message::Job(..) if stops.load(Ordering::Acquire) => {}
             // the matrices that a failed call should have written are undefined, so the following calls of the stream do not run
             Message::Job(stream, call, job) if stream.failure().is_ok() => {
-                let done = catch_unwind(AssertUnwindSafe(|| job.run(device))).unwrap_or_else(|panic| Err(panicked("stream", &*panic)));
+                let done =
+                    catch_unwind(AssertUnwindSafe(|| job.run(device))).unwrap_or_else(|panic| Err(panicked("stream", &*panic)));
                 if let Err(error) = done {
                     let name = &device.facts().name;
                     stream.fail(call.add_to(error.with(OUTPUTS, "partly written")).with("device", name));

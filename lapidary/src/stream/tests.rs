@@ -7,6 +7,7 @@ use crate::machine::Machine;
 use crate::open::boxed;
 use crate::resident::DeviceMatrix;
 use crate::settings::Settings;
+use crate::stream::Reading;
 
 const N: usize = 8;
 
@@ -51,7 +52,7 @@ fn calls_after_a_failed_call_do_not_run() {
     multiply(&stream).unwrap();
     multiply(&stream).unwrap();
     let third = multiply(&stream);
-    let read = stream.read(&a).map(|read| read.wait());
+    let read = stream.read(&a).map(Reading::wait);
     assert!(matches!(read, Err(_) | Ok(Err(_))), "a future of a failed stream returns its error");
     let refused = multiply(&stream).unwrap_err();
     assert!(refused.to_string().contains("call of the stream: 2, gemm"), "{refused}");

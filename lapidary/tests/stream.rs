@@ -271,3 +271,59 @@ fn double_precision_is_refused_where_it_is_missing() {
         assert!(if has_f64 { outcome.is_ok() } else { outcome.unwrap_err().kind() == ErrorKind::Unsupported });
     }
 }
+
+/// An application destroys its wgpu device while calls of a stream are incomplete.
+#[cfg(feature = "wgpu")]
+#[test]
+fn a_destroyed_device_is_an_error_of_every_wait_and_call() {
+    use lapidary::Settings;
+    use lapidary::wgpu::{WgpuDevice, list, required_limits, wgpu};
+
+    let listing = list();
+    let Some(found) = listing.devices.first() else { return };
+    let wanted = wgpu::DeviceDescriptor { required_limits: required_limits(&found.adapter), ..Default::default() };
+    let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).unwrap();
+    let settings = Settings::default();
+    let own = WgpuDevice::from_parts(device.clone(), queue, Arc::new(settings.program_cache())).unwrap();
+    let machine = Machine::from_wgpu(vec![own], &settings).unwrap();
+    let stream = machine.stream(0).unwrap();
+    let a = uploaded(&machine, &integers(7));
+    let mut c = zeros(&machine);
+    stream.wait().unwrap();
+    for _ in 0..100 {
+        multiply(&stream, &a, &a, &mut c);
+    }
+    let read = stream.read(&c).unwrap();
+    device.destroy();
+    // the read may have completed before
+    let lost = |error: lapidary::Error| assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
+    let _ = read.wait().map_err(lost);
+    let _ = stream.wait().map_err(lost);
+    // the loss is found at the latest when a call uses the device again
+    let outcome = stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).and_then(|()| stream.wait());
+    lost(outcome.unwrap_err());
+    lost(pollster::block_on(async { stream.read(&c)?.await }).map(drop).unwrap_err());
+}
+
+#[test]
+fn streams_of_two_devices_work_side_by_side() {
+    let machine = Machine::open(&"cpu:0,1".parse().unwrap()).unwrap();
+    let data = integers(8);
+    let streams = [0, 1].map(|device| machine.stream(device).unwrap());
+    let matrices = [0, 1].map(|device| machine.upload_to(device, MatRef::col_major(&data, N, N).unwrap()).unwrap());
+    let mut results = [0, 1].map(|device| machine.zeros_on::<f32>(device, N, N).unwrap());
+    for _ in 0..10 {
+        for ((stream, a), c) in streams.iter().zip(&matrices).zip(&mut results) {
+            multiply(stream, a, a, c);
+        }
+    }
+    let error = streams[0].gemm(Gemm::new(matrices[1].view(), matrices[1].view(), results[1].view_mut())).unwrap_err();
+    assert!(error.to_string().contains("a matrix lies on device 1, the stream is one of device 0"), "{error}");
+    for (stream, c) in streams.iter().zip(&results) {
+        assert!(*stream.read(c).unwrap().wait().unwrap() == product(&data, &data));
+    }
+    // a matrix moves from device to device through host memory
+    let moved = streams[0].read(&results[0]).unwrap().wait().unwrap();
+    streams[1].write(moved, &mut results[1]).unwrap();
+    assert!(*streams[1].read(&results[1]).unwrap().wait().unwrap() == product(&data, &data));
+}

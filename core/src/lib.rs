@@ -77,7 +77,7 @@ pub use engine::{
     CopyInUse, DeviceRuntime, InPlace, Run, RunError, Startup, TimedKernel, Trace, TraceEvent, reach, resident_device, run,
 };
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Outputs, Result};
 pub use facts::{DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates};
 pub use graph::Graph;
 pub use info::Info;

@@ -82,8 +82,8 @@ pub use lapidary_backend_wgpu as wgpu;
 pub use lapidary_core as core;
 pub use lapidary_core::{
     Batch, BatchMut, BatchShape, Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, GemmBatched, Getrf,
-    GetrfBatched, Getrs, GetrsBatched, Info, KernelTime, Laswp, Layout, MatMut, MatRef, Op, Result, Scalar, Side, TraceEvent, Trsm,
-    TrsmMode, Uplo,
+    GetrfBatched, Getrs, GetrsBatched, Info, KernelTime, Laswp, Layout, MatMut, MatRef, Op, Outputs, Result, Scalar, Side,
+    TraceEvent, Trsm, TrsmMode, Uplo,
 };
 #[cfg(feature = "program-cache")]
 pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};

@@ -1,12 +1,12 @@
 //! LU factors of a matrix, and operations on them.
 
-use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Result, Scalar};
+use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Outputs, Result, Scalar};
 
 use crate::condition;
 use crate::copy::DeviceCopy;
 use crate::machine::Machine;
 use crate::refine::{self, Refinement};
-use crate::singular::{B_UNCHANGED, singular};
+use crate::singular::singular;
 
 /// The factors `A = P·L·U`, stored in the memory of A.
 ///
@@ -85,7 +85,7 @@ impl<'a, T: Scalar> Lu<'a, T> {
     pub fn solve_with(&self, op: Op, b: MatMut<'_, T>) -> Result<()> {
         check_system("solve", &self.factors(), b.rows()).map_err(Error::untouched)?;
         if self.info != 0 {
-            return Err(singular("solve", self.info, B_UNCHANGED));
+            return Err(singular("solve", self.info, Outputs::Unchanged));
         }
         self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op), self.copy.as_ref())
     }

@@ -57,6 +57,23 @@ impl Machine {
     }
 }
 
+/// Takes the elements of a `Vec` without copying. The memory stays ordinary host memory.
+impl<T> From<Vec<T>> for HostVec<T> {
+    fn from(data: Vec<T>) -> Self {
+        HostVec { count: data.len(), storage: Storage::Plain(data) }
+    }
+}
+
+/// Returns the elements. The elements of pinned memory are copied.
+impl<T: Scalar> From<HostVec<T>> for Vec<T> {
+    fn from(memory: HostVec<T>) -> Self {
+        match memory.storage {
+            Storage::Plain(data) => data,
+            Storage::Pinned(_) => memory.to_vec(),
+        }
+    }
+}
+
 impl<T: Scalar> Deref for HostVec<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {

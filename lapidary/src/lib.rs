@@ -59,6 +59,7 @@ mod lu;
 mod machine;
 mod mixed;
 mod open;
+mod owned;
 mod price;
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 pub mod probe;
@@ -92,6 +93,7 @@ pub use lapidary_kernels as kernels;
 pub use lu::Lu;
 pub use machine::Machine;
 pub use mixed::{FallbackReason, Precision};
+pub use owned::OwnedLu;
 pub use price::{Explanation, PricedSet, Reason};
 pub use refine::Refinement;
 pub use resident::DeviceMatrix;

@@ -12,7 +12,7 @@ use lapidary_core::{
 };
 
 use crate::copy::DeviceCopy;
-use crate::lu::{Lu, check_system};
+use crate::lu::{Factors, Lu, check_system};
 use crate::open::{boxed, open};
 use crate::price::{Listener, Pricing, Records, Tell};
 use crate::schedules::Schedules;
@@ -367,7 +367,7 @@ impl Machine {
 
     /// Factors as [`Machine::getrf_into`] does, and also returns the copy of the factors that a device keeps. The copy is `None`
     /// unless one device has computed and stored all factors.
-    fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
+    pub(crate) fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
         let args = args.check().map_err(Error::untouched)?;
         let problem = getrf::Problem::new(&args);
         if problem.order() == 0 {
@@ -393,7 +393,7 @@ impl Machine {
     pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'a, T>> {
         let mut ipiv = vec![0; a.rows().min(a.cols())];
         let (info, copy) = self.factor(Getrf::new(a.reborrow(), &mut ipiv))?;
-        Ok(Lu::new(self.clone(), a, copy, ipiv, info.get()))
+        Ok(Lu { machine: self.clone(), factors: Factors::Borrowed(a), copy, ipiv, info: info.get() })
     }
 
     /// Solves a system from the factors of A: `B ← op(A)⁻¹·B`.

@@ -3,7 +3,7 @@
 
 use lapidary::core::DeviceKind;
 use lapidary::opencl::{Found, list};
-use lapidary::{Backend, DType, Machine, Select};
+use lapidary::{DType, Machine, Select};
 
 use crate::cublas::Cublas;
 use crate::cusolver::Cusolver;
@@ -20,8 +20,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
         println!("no OpenCL device: {:?}", listing.notes);
         return Ok(());
     };
-    let select: Select = format!("{}:{index}", Backend::OpenCl).parse().map_err(|error: lapidary::Error| error.to_string())?;
-    let machine = Machine::open(&select).map_err(|error| error.to_string())?;
+    let machine = Machine::open(&Select::opencl(index)).map_err(|error| error.to_string())?;
     let cublas = Cublas::find(settings);
     let cusolver = Cusolver::find(settings, cublas.as_ref());
     let open = || ClBlast::open(found.handle()).inspect_err(|error| println!("no CLBlast: {error}")).ok();

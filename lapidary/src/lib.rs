@@ -33,7 +33,8 @@
 //! take matrices of one shape at equal distances in memory ([`Batch`], [`BatchMut`]). [`Machine::gemm_list`],
 //! [`Machine::getrf_list`] and [`Machine::getrs_list`] take matrices of different shapes.
 //!
-//! A [`Select`] names devices (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`). [`Settings`] limit the memory of each device.
+//! A [`Select`] names devices, in code (`Select::cpu(..).and(Select::opencl(0))`) or as text (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`,
+//! `"wgpu:0"`). [`Settings`] limit the memory of each device.
 //! [`Machine::from_env`] reads the selection and the settings from environment variables.
 //!
 //! # Features
@@ -97,5 +98,5 @@ pub use owned::OwnedLu;
 pub use price::{Explanation, PricedSet, Reason};
 pub use refine::Refinement;
 pub use resident::DeviceMatrix;
-pub use select::{Backend, Select};
+pub use select::{Backend, Numbers, Select};
 pub use settings::Settings;

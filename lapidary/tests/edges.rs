@@ -11,7 +11,7 @@ fn machines() -> Vec<Machine> {
     let limited = Settings { memory_limit: Some(4 << 20), ..Settings::default() };
     let cpu: Select = "cpu:0".parse().unwrap();
     let mut all = vec![Machine::open(&cpu).unwrap(), Machine::with_settings(&cpu, &limited).unwrap()];
-    let others = Backend::ALL.iter().filter(|&&kind| kind != Backend::Cpu).map(|&kind| Select::first(kind, 1));
+    let others = Backend::of_this_build().filter(|&kind| kind != Backend::Cpu).map(|kind| Select::of(kind, 0));
     for select in others {
         match Machine::open(&select) {
             Ok(machine) if machine.devices().all(|device| device.computes(DType::F64)) => all.push(machine),
@@ -189,10 +189,43 @@ fn settings_of_nothing_are_refused() {
 
 #[test]
 fn a_selection_of_no_device_is_read_as_it_is_printed() {
-    for none in [Select::first(Backend::Cpu, 0), Select::first(Backend::Cpu, 2).repeated(0)] {
+    for none in [Select::cpu([]), Select::cpu(0..0), Select::cpu([0, 1]).repeated(0)] {
         assert_eq!(none.to_string(), "none");
         assert_eq!(none.to_string().parse::<Select>().unwrap(), none);
         let error = Machine::open(&none).unwrap_err();
         assert!(error.kind() == ErrorKind::NoSuchDevice && error.to_string().contains("`none` names no device"), "{error}");
+    }
+}
+
+#[test]
+fn a_selection_made_in_code_is_the_selection_that_its_text_names() {
+    let selections = [
+        (Select::cpu(..), "cpu"),
+        (Select::cpu(0..2), "cpu:0,1"),
+        (Select::cpu(vec![3]).and(Select::cpu(&[1_usize, 3][..])), "cpu:3,1"),
+        (Select::cpu(1).and(Select::cpu(..)), "cpu"),
+        (Select::cpu([]).and(Select::cpu(2)), "cpu:2"),
+        (Select::cpu(2).and(Select::all()), "all"),
+    ];
+    for (select, text) in selections {
+        assert_eq!(select.to_string(), text);
+        assert_eq!(text.parse::<Select>().unwrap(), select);
+    }
+}
+
+/// Every build can name every backend. A backend that the build lacks is no such device, whether it is named in code or as text.
+#[test]
+fn a_backend_that_the_build_lacks_is_no_such_device() {
+    let both = Select::opencl(0).and(Select::wgpu([0, 1]));
+    assert_eq!(both.to_string(), "opencl:0+wgpu:0,1");
+    let here: Vec<Backend> = Backend::of_this_build().collect();
+    for kind in [Backend::OpenCl, Backend::Wgpu] {
+        if here.contains(&kind) {
+            continue;
+        }
+        for error in [Machine::open(&Select::of(kind, ..)).unwrap_err(), kind.to_string().parse::<Select>().unwrap_err()] {
+            let message = format!("no device kind `{kind}` in this build; there is: cpu");
+            assert!(error.kind() == ErrorKind::NoSuchDevice && error.to_string().contains(&message), "{error}");
+        }
     }
 }

@@ -43,7 +43,7 @@
 //! | `opencl` | OpenCL devices, whose drivers are loaded at run time ([`Machine::from_opencl`], [`opencl`]) | default |
 //! | `wgpu` | devices of Vulkan, Metal and DX12 ([`Machine::from_wgpu`], [`wgpu`]) | default |
 //! | `program-cache` | a cache of compiled programs on disk ([`ProgramCache`]) | enabled by `opencl` and `wgpu` |
-//! | `ndarray`, `nalgebra`, `faer` | views of matrices of these crates ([`bridges`]) | |
+//! | `ndarray`, `nalgebra`, `faer` | views of matrices of these crates ([`bridges`]), and the crate itself in the version used | |
 //!
 //! Without default features, a machine uses only the CPU, and the build needs neither drivers nor a C compiler.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -76,6 +76,8 @@ mod tuned;
 
 pub use call::Call;
 pub use equilibrate::{Equilibration, Rounding, ScaledRhs};
+#[cfg(feature = "faer")]
+pub use faer;
 pub use host::HostVec;
 #[cfg(feature = "opencl")]
 pub use lapidary_backend_opencl as opencl;
@@ -94,6 +96,10 @@ pub use lapidary_kernels as kernels;
 pub use lu::Lu;
 pub use machine::Machine;
 pub use mixed::{FallbackReason, Precision};
+#[cfg(feature = "nalgebra")]
+pub use nalgebra;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 pub use owned::OwnedLu;
 pub use price::{Explanation, PricedSet, Reason};
 pub use refine::Refinement;

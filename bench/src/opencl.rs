@@ -1,7 +1,7 @@
 //! Benchmark group `opencl`: times products, triangular solves and LU factorisations on an OpenCL device, with matrices in device
 //! memory. cuBLAS, cuSOLVER and `CLBlast` take turns with Lapidary if their libraries are found.
 
-use lapidary::core::DeviceKind;
+use lapidary::backend::DeviceKind;
 use lapidary::opencl::{Found, list};
 use lapidary::{DType, Machine, Select};
 

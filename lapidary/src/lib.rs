@@ -74,6 +74,23 @@ mod singular;
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 mod tuned;
 
+/// The items that a crate needs to implement a device ([`Machine::with_devices`]). The trait [`Device`](backend::Device) states what a
+/// device has to do.
+pub mod backend {
+    pub use lapidary_core::{
+        Access, Device, DeviceBuffer, DeviceFacts, DeviceKind, Extent, Feature, HostRect, Identity, Instruction, KernelTime,
+        Limits, Lookahead, Memory, Operand, PanelShape, Pending, PinnedMemory, Rates, Reg, Region, Swaps, Tile, Token, Value, Work,
+    };
+}
+
+/// The plans of calls, for programs that print or simulate plans. An application that computes needs none of these items.
+pub mod planning {
+    pub use lapidary_core::{
+        Blocking, Command, CommandId, Cost, CostModel, MatrixId, MemoryShortfall, Plan, Reach, Resources, Schedule, Timeline,
+        algorithms,
+    };
+}
+
 pub use call::Call;
 pub use equilibrate::{Equilibration, Rounding, ScaledRhs};
 #[cfg(feature = "faer")]
@@ -83,11 +100,10 @@ pub use host::HostVec;
 pub use lapidary_backend_opencl as opencl;
 #[cfg(feature = "wgpu")]
 pub use lapidary_backend_wgpu as wgpu;
-pub use lapidary_core as core;
 pub use lapidary_core::{
     Batch, BatchMut, BatchShape, Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, GemmBatched, Getrf,
-    GetrfBatched, Getrs, GetrsBatched, Info, KernelTime, Laswp, Layout, MatMut, MatRef, Op, Outputs, Result, Scalar, Side,
-    TraceEvent, Trsm, TrsmMode, Uplo,
+    GetrfBatched, Getrs, GetrsBatched, Info, KernelTime, Lane, Laswp, Layout, MatMut, MatRef, Op, Origin, Outputs, Queue, Result,
+    Routine, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo, flops,
 };
 #[cfg(feature = "program-cache")]
 pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};

@@ -40,6 +40,7 @@ pub enum Precision {
 
 /// Why [`Machine::gesv_mixed`] has solved a system with factors in `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FallbackReason {
     /// A or a correction exceeds the range of `f32`.
     Overflow,

@@ -3,8 +3,7 @@
 use std::error::Error;
 
 use faer::traits::ComplexField;
-use lapidary::core::flops;
-use lapidary::{DType, Gemm, Getrf, Info, Layout, Machine, MatMut, MatRef, Op, Scalar, Settings as Limits, Trsm};
+use lapidary::{DType, Gemm, Getrf, Info, Layout, Machine, MatMut, MatRef, Op, Scalar, Settings as Limits, Trsm, flops};
 use lapidary_backend_cpu::Team;
 use lapidary_backend_cpu::fast::{self, Lanes};
 use lapidary_backend_cpu::tile::Tile;

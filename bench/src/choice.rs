@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::error::Error;
 
-use lapidary::core::{Routine, flops};
-use lapidary::{DType, DeviceFacts, Explanation, Gemm, Getrf, Machine, MatMut, MatRef, Scalar, Select, Settings as Limits, Trsm};
+use lapidary::{
+    DType, DeviceFacts, Explanation, Gemm, Getrf, Machine, MatMut, MatRef, Routine, Scalar, Select, Settings as Limits, Trsm, flops,
+};
 use lapidary_host::rest;
 
 use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, name, random, triangle};

@@ -1,9 +1,9 @@
 //! Benchmark group `opencl`: times products, triangular solves and LU factorisations on an OpenCL device, with matrices in device
 //! memory. cuBLAS, cuSOLVER and `CLBlast` take turns with Lapidary if their libraries are found.
 
-use lapidary::core::DeviceKind;
+use lapidary::backend::DeviceKind;
 use lapidary::opencl::{Found, list};
-use lapidary::{Backend, DType, Machine, Select};
+use lapidary::{DType, Machine, Select};
 
 use crate::cublas::Cublas;
 use crate::cusolver::Cusolver;
@@ -20,8 +20,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
         println!("no OpenCL device: {:?}", listing.notes);
         return Ok(());
     };
-    let select: Select = format!("{}:{index}", Backend::OpenCl).parse().map_err(|error: lapidary::Error| error.to_string())?;
-    let machine = Machine::open(&select).map_err(|error| error.to_string())?;
+    let machine = Machine::open(&Select::opencl(index)).map_err(|error| error.to_string())?;
     let cublas = Cublas::find(settings);
     let cusolver = Cusolver::find(settings, cublas.as_ref());
     let open = || ClBlast::open(found.handle()).inspect_err(|error| println!("no CLBlast: {error}")).ok();

@@ -2,8 +2,7 @@
 
 use std::error::Error;
 
-use lapidary::core::flops;
-use lapidary::{Machine, MatMut, Settings as Limits};
+use lapidary::{Machine, MatMut, Settings as Limits, flops};
 
 use crate::cases::random;
 use crate::measure::{Side, in_turn, largest, timed};

@@ -6,7 +6,7 @@ use faer::linalg::{matmul::matmul, triangular_solve};
 use faer::traits::ComplexField;
 use faer::{Accum, MatMut, MatRef, Par};
 use lapidary::Scalar;
-use lapidary::core::Device;
+use lapidary::backend::Device;
 use lapidary_backend_cpu::CpuDevice;
 
 use crate::blas::Blas;

@@ -3,8 +3,7 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use lapidary::DType;
-use lapidary::core::Routine;
+use lapidary::{DType, Routine};
 
 use crate::gpu::Mode;
 use crate::gpu::problem::Case;

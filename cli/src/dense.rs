@@ -121,11 +121,6 @@ impl<T: Scalar> Dense<T> {
         });
         y
     }
-
-    /// The 1-norm ‖A‖₁, which is the largest sum of magnitudes in a column. The norm is NaN if an element is NaN.
-    pub fn norm_one(&self) -> f64 {
-        largest(&self.times(Op::Trans, &vec![1.0; self.rows], |_, _, value| value.abs()))
-    }
 }
 
 /// The largest value, or NaN if a value is NaN. [`f64::max`] would ignore NaN.
@@ -210,11 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn products_and_norms() {
+    fn products_and_largest_values() {
         let a = sample(Layout::RowMajor);
         assert_eq!(a.times(Op::NoTrans, &[1.0, 1.0, 1.0], |_, _, v| v), [2.0, 3.0]);
         assert_eq!(a.times(Op::Trans, &[1.0, 1.0], |_, _, v| v), [5.0, 3.0, -3.0]);
-        assert_eq!(a.norm_one(), 9.0);
         assert!(largest(&[1.0, f64::NAN, 2.0]).is_nan());
     }
 

@@ -86,7 +86,8 @@ impl From<lapidary::Error> for Failure {
             ErrorKind::NoSuchDevice => Status::NoSuchDevice,
             ErrorKind::InvalidArgument | ErrorKind::Unsupported => Status::BadInput,
             ErrorKind::OutOfMemory | ErrorKind::OutOfHostMemory => Status::BadInput,
-            ErrorKind::Singular { .. } | ErrorKind::DeviceFailed | ErrorKind::DeviceLost => Status::CheckFailed,
+            // a singular system, a failed or lost device, and kinds of later versions
+            _ => Status::CheckFailed,
         };
         Failure { status, message: error.to_string() }
     }

@@ -150,7 +150,7 @@ pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f6
     }
     let at = a.times(Op::NoTrans, &t, |_, _, value| value);
     let r: Vec<f64> = plut.iter().zip(&at).map(|(l, r)| l - r).collect();
-    ratio(sum_abs(&r), n as f64 * a.norm_one() * sum_abs(&t) * epsilon::<T>())
+    ratio(sum_abs(&r), n as f64 * a.view().norm_1() * sum_abs(&t) * epsilon::<T>())
 }
 
 /// Exchanges row i of A with row `ipiv[i]`, for each i in order. Returns the number of elements in which the result differs from

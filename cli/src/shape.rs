@@ -2,8 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use lapidary::core::{Routine, flops};
-use lapidary::{Diag, Op, Side, TrsmMode, Uplo};
+use lapidary::{Diag, Op, Routine, Side, TrsmMode, Uplo, flops};
 
 use crate::failure::{Failure, Result};
 use crate::options::{panels, parse_positive, parse_whole};

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use lapidary::core::Queue;
-use lapidary::{CacheCounts, KernelTime, TraceEvent};
+use lapidary::{CacheCounts, KernelTime, Queue, TraceEvent};
 use serde_json::{Value, json};
 
 use crate::bench::kernels::Profile;

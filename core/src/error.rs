@@ -10,8 +10,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The kind of an error. A program can decide by the kind how to react to the error.
 ///
 /// A factorisation with a zero pivot succeeds and returns the number of the zero pivot as `info`. A solve with LU factors that
-/// have a zero pivot fails.
+/// have a zero pivot fails. Later versions may add kinds: a `match` on a kind needs an arm `_`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// The caller passed an invalid argument. A call with an invalid argument computes and writes nothing.
     InvalidArgument,
@@ -64,11 +65,37 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Key of the context entry of an error that states what happened to the output matrices of the failed call.
-pub(crate) const OUTPUTS: &str = "outputs";
+/// The state of the output matrices after a failed call. A program can decide by the state whether it may repeat the call with the
+/// same matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outputs {
+    /// The outputs are unchanged.
+    Unchanged,
+    /// The outputs may be partly written.
+    PartlyWritten,
+    /// The matrix A of a system holds its factors, and B is unchanged.
+    FactorsInA,
+    /// The matrix A of a system holds its factors, and B may be partly written.
+    FactorsInAPartlyWrittenB,
+}
 
-/// Value of the context entry [`OUTPUTS`] if the failed call has not written to any output matrix.
-pub(crate) const OUTPUTS_UNCHANGED: &str = "as they were";
+impl Outputs {
+    fn text(self) -> &'static str {
+        match self {
+            Outputs::Unchanged => "as they were",
+            Outputs::PartlyWritten => "partly written",
+            Outputs::FactorsInA => "A holds its factors, B is as it was",
+            Outputs::FactorsInAPartlyWrittenB => "A holds its factors, B is partly written",
+        }
+    }
+}
+
+impl fmt::Display for Outputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
 
 /// An error: the kind, operation, message, context and source of a failure.
 ///
@@ -87,6 +114,7 @@ struct Inner {
     operation: &'static str,
     message: String,
     context: Vec<(&'static str, String)>,
+    outputs: Option<Outputs>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -94,7 +122,7 @@ impl Error {
     /// An error of kind `kind` in the operation `operation`, with the message `message`.
     #[must_use]
     pub fn new(kind: ErrorKind, operation: &'static str, message: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, operation, message: message.into(), context: Vec::new(), source: None }))
+        Error(Box::new(Inner { kind, operation, message: message.into(), context: Vec::new(), outputs: None, source: None }))
     }
 
     /// An error of kind [`ErrorKind::InvalidArgument`] in the operation `operation`: the caller passed an invalid argument.
@@ -114,28 +142,35 @@ impl Error {
     /// output matrices stays as it is.
     #[must_use]
     pub fn untouched(self) -> Self {
-        if self.outputs().is_some() { self } else { self.with(OUTPUTS, OUTPUTS_UNCHANGED) }
+        if self.outputs().is_some() { self } else { self.with_outputs(Outputs::Unchanged) }
     }
 
     /// Whether the error states that the output matrices are unchanged.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        self.outputs() == Some(OUTPUTS_UNCHANGED)
+        self.outputs() == Some(Outputs::Unchanged)
     }
 
     /// Sets the error's statement about the output matrices. The new statement replaces any statement about the output matrices
     /// that the error already has.
     #[must_use]
-    pub fn with_outputs(mut self, outputs: &str) -> Self {
-        self.0.context.retain(|(key, _)| *key != OUTPUTS);
-        self.with(OUTPUTS, outputs)
+    pub fn with_outputs(mut self, outputs: Outputs) -> Self {
+        self.0.outputs = Some(outputs);
+        self
     }
 
     /// The error's statement about what happened to the output matrices. `None` if the error has no statement about the output
-    /// matrices.
+    /// matrices, as an error that does not come from a call of a routine.
+    ///
+    /// ```
+    /// use lapidary_core::{Error, ErrorKind, Outputs};
+    /// let e = Error::new(ErrorKind::DeviceLost, "gemm", "the driver reset the device").with_outputs(Outputs::PartlyWritten);
+    /// assert_eq!(e.outputs(), Some(Outputs::PartlyWritten));
+    /// assert_eq!(e.to_string(), "gemm: device lost: the driver reset the device (outputs: partly written)");
+    /// ```
     #[must_use]
-    pub fn outputs(&self) -> Option<&str> {
-        self.context().find(|(key, _)| *key == OUTPUTS).map(|(_, value)| value)
+    pub fn outputs(&self) -> Option<Outputs> {
+        self.0.outputs
     }
 
     /// Adds a context entry to the error: a name and a value that tell where the error occurred.
@@ -164,20 +199,22 @@ impl Error {
         self.0.operation
     }
 
-    /// The context entries of the error, in the order in which they were added.
+    /// The context entries of the error, in the order in which they were added, and then the statement about the output matrices,
+    /// whose key is `outputs`.
     pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.context.iter().map(|(key, value)| (*key, value.as_str()))
+        let added = self.0.context.iter().map(|(key, value)| (*key, value.as_str()));
+        added.chain(self.0.outputs.map(|outputs| ("outputs", outputs.text())))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, operation, message, context, .. } = &*self.0;
+        let Inner { kind, operation, message, .. } = &*self.0;
         write!(f, "{operation}: {kind}: {message}")?;
-        for (i, (key, value)) in context.iter().enumerate() {
+        for (i, (key, value)) in self.context().enumerate() {
             write!(f, "{}{key}: {value}", if i == 0 { " (" } else { ", " })?;
         }
-        if !context.is_empty() {
+        if self.context().next().is_some() {
             f.write_str(")")?;
         }
         Ok(())

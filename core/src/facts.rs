@@ -58,6 +58,7 @@ pub struct Identity {
 
 /// Kind of hardware of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeviceKind {
     /// The CPU of the host. A work-item is a thread, or one iteration of a loop in a thread.
     Cpu,
@@ -102,6 +103,7 @@ impl Default for Limits {
 
 /// An optional feature of a device that kernels can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Feature {
     /// The device computes in half precision.
     F16,

@@ -81,7 +81,7 @@ pub use engine::{
     reach, resident_device, run,
 };
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Outputs, Result};
 pub use facts::{DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates, check_wait};
 pub use graph::Graph;
 pub use info::Info;

@@ -490,5 +490,6 @@ impl<T: Element> MatMut<'_, T> {
     }
 }
 
+mod norm;
 #[cfg(test)]
 mod tests;

@@ -56,6 +56,7 @@ pub struct CacheCounts {
 
 /// One file of the cache folder.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CacheEntry {
     /// Path of the file.
     pub path: PathBuf,

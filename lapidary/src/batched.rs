@@ -3,11 +3,12 @@
 use lapidary_core::algorithms::batched::{self, Each};
 use lapidary_core::algorithms::{Problem, gemm, getrf, getrs};
 use lapidary_core::{
-    Batch, Error, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Info, Instruction, RawBatch, RawMat, Result, Scalar,
+    Batch, Error, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Info, Instruction, Outputs, RawBatch, RawMat,
+    Result, Scalar,
 };
 
 use crate::machine::{Machine, column, read_column};
-use crate::singular::{B_UNCHANGED, singular};
+use crate::singular::singular;
 
 /// Maximum size in bytes of a matrix of a batch that one instruction computes. Larger matrices are computed one after the other:
 /// one such matrix occupies a device alone, and several such matrices may exceed the memory limit of the device.
@@ -240,7 +241,7 @@ impl Machine {
             self.run_calls(calls, &mut done).map_err(|error| {
                 // the error describes only the outputs of the failed call, but earlier calls of the list have written their
                 // outputs
-                if done > 0 { error.with_outputs("partly written") } else { error }
+                if done > 0 { error.with_outputs(Outputs::PartlyWritten) } else { error }
             })?;
         }
         Ok(())
@@ -285,7 +286,7 @@ impl Machine {
         let search = batched::Problem { count, each: Each::ZeroPivots { n, dtype: T::DTYPE } };
         self.run(&Problem::Batched(search), &[joined, column(&mut info)?])?;
         let zero = info.iter().enumerate().find_map(|(i, &info)| Some((i, usize::try_from(info).ok().filter(|&pivot| pivot > 0)?)));
-        zero.map_or(Ok(()), |(i, pivot)| Err(singular("getrs_batched", pivot, B_UNCHANGED).with("matrix", i)))
+        zero.map_or(Ok(()), |(i, pivot)| Err(singular("getrs_batched", pivot, Outputs::Unchanged).with("matrix", i)))
     }
 }
 

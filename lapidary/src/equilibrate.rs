@@ -59,6 +59,7 @@ pub struct Rounding {
 
 /// Exponents and rounding of right-hand sides that [`Equilibration::scale_rhs`] has scaled.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScaledRhs {
     /// For each right-hand side, the exponent of the power of two that multiplies it.
     pub exponents: Vec<i32>,

@@ -57,14 +57,15 @@ impl Machine {
     }
 }
 
+/// Takes the elements of a `Vec` without copying. The memory stays ordinary host memory.
 impl<T> From<Vec<T>> for HostVec<T> {
     fn from(data: Vec<T>) -> Self {
         HostVec { count: data.len(), storage: Storage::Plain(data) }
     }
 }
 
+/// Returns the elements. The elements of pinned memory are copied.
 impl<T: Element> From<HostVec<T>> for Vec<T> {
-    /// Copies the elements, unless they lie in ordinary memory.
     fn from(memory: HostVec<T>) -> Self {
         match memory.storage {
             Storage::Plain(data) => data,

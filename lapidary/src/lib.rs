@@ -33,7 +33,8 @@
 //! take matrices of one shape at equal distances in memory ([`Batch`], [`BatchMut`]). [`Machine::gemm_list`],
 //! [`Machine::getrf_list`] and [`Machine::getrs_list`] take matrices of different shapes.
 //!
-//! A [`Select`] names devices (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`). [`Settings`] limit the memory of each device.
+//! A [`Select`] names devices, in code (`Select::cpu(..).and(Select::opencl(0))`) or as text (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`,
+//! `"wgpu:0"`). [`Settings`] limit the memory of each device.
 //! [`Machine::from_env`] reads the selection and the settings from environment variables.
 //!
 //! # Features
@@ -42,7 +43,7 @@
 //! | `opencl` | OpenCL devices, whose drivers are loaded at run time ([`Machine::from_opencl`], [`opencl`]) | default |
 //! | `wgpu` | devices of Vulkan, Metal and DX12 ([`Machine::from_wgpu`], [`wgpu`]) | default |
 //! | `program-cache` | a cache of compiled programs on disk ([`ProgramCache`]) | enabled by `opencl` and `wgpu` |
-//! | `ndarray`, `nalgebra`, `faer` | views of matrices of these crates ([`bridges`]) | |
+//! | `ndarray`, `nalgebra`, `faer` | views of matrices of these crates ([`bridges`]), and the crate itself in the version used | |
 //!
 //! Without default features, a machine uses only the CPU, and the build needs neither drivers nor a C compiler.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -59,6 +60,7 @@ mod lu;
 mod machine;
 mod mixed;
 mod open;
+mod owned;
 mod price;
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 pub mod probe;
@@ -73,18 +75,37 @@ mod stream;
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 mod tuned;
 
+/// The items that a crate needs to implement a device ([`Machine::with_devices`]). The trait [`Device`](backend::Device) states what a
+/// device has to do.
+pub mod backend {
+    pub use lapidary_core::{
+        Access, Device, DeviceBuffer, DeviceFacts, DeviceKind, Extent, Feature, HostElements, HostRect, Identity, Instruction,
+        KernelTime, Limits, Lookahead, Memory, Operand, PanelShape, Pending, PinnedMemory, Rates, Reg, Region, StreamQueue,
+        StreamWork, Swaps, Tile, Token, Value, Work,
+    };
+}
+
+/// The plans of calls, for programs that print or simulate plans. An application that computes needs none of these items.
+pub mod planning {
+    pub use lapidary_core::{
+        Blocking, Command, CommandId, Cost, CostModel, MatrixId, MemoryShortfall, Plan, Reach, Resources, Schedule, Timeline,
+        algorithms,
+    };
+}
+
 pub use call::Call;
 pub use equilibrate::{Equilibration, Rounding, ScaledRhs};
+#[cfg(feature = "faer")]
+pub use faer;
 pub use host::HostVec;
 #[cfg(feature = "opencl")]
 pub use lapidary_backend_opencl as opencl;
 #[cfg(feature = "wgpu")]
 pub use lapidary_backend_wgpu as wgpu;
-pub use lapidary_core as core;
 pub use lapidary_core::{
     Batch, BatchMut, BatchShape, Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, GemmBatched, Getrf,
-    GetrfBatched, Getrs, GetrsBatched, Info, KernelTime, Laswp, Layout, MatMut, MatRef, Op, Result, Scalar, Side, TraceEvent, Trsm,
-    TrsmMode, Uplo,
+    GetrfBatched, Getrs, GetrsBatched, Info, KernelTime, Lane, Laswp, Layout, MatMut, MatRef, Op, Origin, Outputs, Queue, Result,
+    Routine, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo, flops,
 };
 #[cfg(feature = "program-cache")]
 pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};
@@ -93,9 +114,14 @@ pub use lapidary_kernels as kernels;
 pub use lu::Lu;
 pub use machine::Machine;
 pub use mixed::{FallbackReason, Precision};
+#[cfg(feature = "nalgebra")]
+pub use nalgebra;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
+pub use owned::OwnedLu;
 pub use price::{Explanation, PricedSet, Reason};
 pub use refine::Refinement;
 pub use resident::DeviceMatrix;
-pub use select::{Backend, Select};
+pub use select::{Backend, Numbers, Select};
 pub use settings::Settings;
 pub use stream::{DevicePivots, Done, Reading, ReadingPivots, Stream};

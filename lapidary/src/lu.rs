@@ -1,14 +1,18 @@
 //! LU factors of a matrix, and operations on them.
 
-use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Result, Scalar};
+use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Outputs, Result, Scalar};
 
 use crate::condition;
 use crate::copy::DeviceCopy;
+use crate::host::HostVec;
 use crate::machine::Machine;
 use crate::refine::{self, Refinement};
-use crate::singular::{B_UNCHANGED, singular};
+use crate::singular::singular;
 
 /// The factors `A = P·L·U`, stored in the memory of A.
+///
+/// An `Lu` borrows the matrix of the caller. An [`OwnedLu`](crate::OwnedLu) owns the matrix and can be used wherever a reference to an
+/// `Lu` is expected.
 ///
 /// If one device with memory of its own has factored the whole matrix, the device keeps a copy of the factors, so that solves do
 /// not transfer the factors again. The device frees its copy of the factors when this `Lu` is dropped, when an upload or a call on
@@ -17,11 +21,20 @@ use crate::singular::{B_UNCHANGED, singular};
 #[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]
 #[derive(Debug)]
 pub struct Lu<'a, T> {
-    machine: Machine,
-    factors: MatMut<'a, T>,
-    copy: Option<DeviceCopy>,
-    ipiv: Vec<i32>,
-    info: usize,
+    pub(crate) machine: Machine,
+    pub(crate) factors: Factors<'a, T>,
+    pub(crate) copy: Option<DeviceCopy>,
+    pub(crate) ipiv: Vec<i32>,
+    pub(crate) info: usize,
+}
+
+/// The memory that holds the factors.
+#[derive(Debug)]
+pub(crate) enum Factors<'a, T> {
+    /// The matrix of the caller.
+    Borrowed(MatMut<'a, T>),
+    /// The elements of a square column-major matrix without gaps, whose order is the number of pivots.
+    Owned(HostVec<T>),
 }
 
 /// Returns an error if A is not square, or if `rows`, the number of rows of B, is not the order of A.
@@ -36,11 +49,7 @@ pub(crate) fn check_system<T: Scalar>(operation: &'static str, a: &MatRef<'_, T>
     Ok(())
 }
 
-impl<'a, T: Scalar> Lu<'a, T> {
-    pub(crate) fn new(machine: Machine, factors: MatMut<'a, T>, copy: Option<DeviceCopy>, ipiv: Vec<i32>, info: usize) -> Self {
-        Lu { machine, factors, copy, ipiv, info }
-    }
-
+impl<T: Scalar> Lu<'_, T> {
     /// Returns 0 if no pivot is zero, else the index `i`, counted from 1, of the first pivot `U(i, i)` that is exactly zero.
     #[must_use]
     pub fn info(&self) -> usize {
@@ -56,7 +65,13 @@ impl<'a, T: Scalar> Lu<'a, T> {
     /// Returns L and U in one matrix. The unit diagonal of L is not stored.
     #[must_use]
     pub fn factors(&self) -> MatRef<'_, T> {
-        self.factors.as_ref()
+        match &self.factors {
+            Factors::Borrowed(factors) => factors.as_ref(),
+            Factors::Owned(elements) => {
+                let n = self.ipiv.len();
+                MatRef::col_major(elements, n, n).expect("the elements of a matrix of order n were counted")
+            }
+        }
     }
 
     /// Whether a device keeps a copy of the factors.
@@ -85,21 +100,55 @@ impl<'a, T: Scalar> Lu<'a, T> {
     pub fn solve_with(&self, op: Op, b: MatMut<'_, T>) -> Result<()> {
         check_system("solve", &self.factors(), b.rows()).map_err(Error::untouched)?;
         if self.info != 0 {
-            return Err(singular("solve", self.info, B_UNCHANGED));
+            return Err(singular("solve", self.info, Outputs::Unchanged));
         }
         self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op), self.copy.as_ref())
     }
 
-    /// Estimates the reciprocal condition number `1 / (‖A‖₁·‖A⁻¹‖₁)`, as LAPACK's `gecon` does. `norm` is `‖A‖₁` of the matrix
-    /// before factorisation. The estimate is 0 if A is singular or if the condition number exceeds the range of T; it is never
-    /// NaN. The estimate may be small only because rows or columns have different scales; [`Equilibration`](crate::Equilibration)
-    /// removes these differences.
+    /// Computes `log |det A|` and the sign of `det A`, which is 1, −1 or 0. The determinant itself may exceed the range of `f64`.
+    ///
+    /// The logarithm is the sum of `log |U(i, i)|` in `f64`. The sign is the product of the signs of the pivots, times −1 for each row
+    /// that was exchanged with another row. If a pivot is zero, the results are −∞ and 0. If a pivot is NaN, both results are NaN. The
+    /// determinant of a matrix of order 0 is 1.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, Select};
     /// let machine = Machine::open(&Select::all())?;
+    /// let mut a = [0.0, 2.0, 4.0, 1.0]; // det A = −8
+    /// let (log, sign) = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?.log_abs_det()?;
+    /// assert!((log - 8.0_f64.ln()).abs() < 1e-15 && sign == -1.0);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A is not square, or a device failed.
+    pub fn log_abs_det(&self) -> Result<(f64, f64)> {
+        const OPERATION: &str = "log_abs_det";
+        check_system(OPERATION, &self.factors(), self.factors().rows())?;
+        let pivots: Vec<f64> = self.pivots(OPERATION)?.into_iter().map(T::to_f64).collect();
+        if pivots.iter().any(|pivot| pivot.is_nan()) {
+            return Ok((f64::NAN, f64::NAN));
+        }
+        if pivots.contains(&0.0) {
+            return Ok((f64::NEG_INFINITY, 0.0));
+        }
+        let exchanges = self.ipiv.iter().enumerate().filter(|&(i, &with)| usize::try_from(with) != Ok(i));
+        let negative = pivots.iter().filter(|&&pivot| pivot < 0.0).count() + exchanges.count();
+        let log = pivots.iter().map(|pivot| libm::log(pivot.abs())).sum();
+        Ok((log, if negative.is_multiple_of(2) { 1.0 } else { -1.0 }))
+    }
+
+    /// Estimates the reciprocal condition number `1 / (‖A‖₁·‖A⁻¹‖₁)`, as LAPACK's `gecon` does. `norm` is `‖A‖₁` of the matrix
+    /// before factorisation ([`MatRef::norm_1`]). The estimate is 0 if A is singular or if the condition number exceeds the range of T; it is never
+    /// NaN. The estimate may be small only because rows or columns have different scales; [`Equilibration`](crate::Equilibration)
+    /// removes these differences.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
     /// let mut a = [1.0, 0.0, 0.0, 1e-8]; // ‖A‖₁ = 1, ‖A⁻¹‖₁ = 10⁸
-    /// let rcond = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?.rcond(1.0)?;
+    /// let norm = MatRef::col_major(&a, 2, 2)?.norm_1();
+    /// let rcond = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?.rcond(norm)?;
     /// assert!((rcond / 1e-8 - 1.0).abs() < 1e-6);
     /// # Ok::<(), lapidary::Error>(())
     /// ```

@@ -7,18 +7,18 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, Gemm, Getrf, Getrs, Info, LanePool, Laswp, Layout, MatMut, Rates,
-    RawMat, Result, Routine, Scalar, Trace, TraceEvent, Trsm, flops,
+    DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, Gemm, Getrf, Getrs, Info, LanePool, Laswp, Layout, MatMut,
+    Outputs, Rates, RawMat, Result, Routine, Scalar, Trace, TraceEvent, Trsm, flops,
 };
 
 use crate::copy::DeviceCopy;
-use crate::lu::{Lu, check_system};
+use crate::lu::{Factors, Lu, check_system};
 use crate::open::{boxed, open};
 use crate::price::{Listener, Pricing, Records, Tell};
 use crate::schedules::Schedules;
 use crate::select::Select;
 use crate::settings::Settings;
-use crate::singular::{A_HOLDS_FACTORS, B_UNCHANGED, singular};
+use crate::singular::singular;
 
 /// Maximum number of floating-point operations of a small call. A small call runs as one kernel of the first device, if this
 /// device works on host matrices, since planning the call and waking another device would take longer than the kernel.
@@ -35,8 +35,8 @@ pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 ///
 /// # When memory runs out
 /// If a device runs out of memory, the other devices compute its remaining tiles. If no device has memory left, the call starts
-/// again with smaller tiles, unless results have been written. If a call fails for lack of memory, the context `outputs` of its
-/// error is `as they were` or `partly written`.
+/// again with smaller tiles, unless results have been written. If a call fails for lack of memory, [`Error::outputs`] states
+/// whether the outputs are unchanged or partly written ([`Outputs`]).
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Shared>);
 
@@ -367,7 +367,7 @@ impl Machine {
 
     /// Factors as [`Machine::getrf_into`] does, and also returns the copy of the factors that a device keeps. The copy is `None`
     /// unless one device has computed and stored all factors.
-    fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
+    pub(crate) fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
         let args = args.check().map_err(Error::untouched)?;
         let problem = getrf::Problem::new(&args);
         if problem.order() == 0 {
@@ -393,7 +393,7 @@ impl Machine {
     pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'a, T>> {
         let mut ipiv = vec![0; a.rows().min(a.cols())];
         let (info, copy) = self.factor(Getrf::new(a.reborrow(), &mut ipiv))?;
-        Ok(Lu::new(self.clone(), a, copy, ipiv, info.get()))
+        Ok(Lu { machine: self.clone(), factors: Factors::Borrowed(a), copy, ipiv, info: info.get() })
     }
 
     /// Solves a system from the factors of A: `B ← op(A)⁻¹·B`.
@@ -451,11 +451,11 @@ impl Machine {
         check_system(Routine::Gesv.name(), &a.as_ref(), b.rows()).map_err(Error::untouched)?;
         let lu = self.getrf(a)?;
         if lu.info() != 0 {
-            return Err(singular(Routine::Gesv.name(), lu.info(), A_HOLDS_FACTORS));
+            return Err(singular(Routine::Gesv.name(), lu.info(), Outputs::FactorsInA));
         }
         lu.solve(b).map_err(|error| match error.outputs() {
-            Some(B_UNCHANGED) => error.with_outputs(A_HOLDS_FACTORS),
-            _ => error.with_outputs("A holds its factors, B is partly written"),
+            Some(Outputs::Unchanged) => error.with_outputs(Outputs::FactorsInA),
+            _ => error.with_outputs(Outputs::FactorsInAPartlyWrittenB),
         })?;
         Ok(lu)
     }

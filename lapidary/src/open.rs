@@ -125,6 +125,8 @@ impl Opening<'_> {
                 let kind = Kind { devices, notes: listing.notes };
                 self.extend(pick, &kind, |indices| indices.iter().map(|index| open(index).and_then(&with_kernels)).collect())
             }
+            #[cfg(not(all(feature = "opencl", feature = "wgpu")))]
+            missing => Err(crate::select::not_in_build(missing)),
         }
     }
 

@@ -139,6 +139,8 @@ fn registered(backend: Backend) -> Vec<RegisteredDriver> {
         Backend::OpenCl => crate::opencl::drivers(),
         #[cfg(feature = "wgpu")]
         Backend::Wgpu => crate::wgpu::drivers(),
+        #[cfg(not(all(feature = "opencl", feature = "wgpu")))]
+        _ => Vec::new(),
     };
     files.into_iter().map(|file| RegisteredDriver { backend, file }).collect()
 }
@@ -175,13 +177,7 @@ impl RegisteredDriver {
 
 /// Whether the backend uses Vulkan drivers.
 fn uses_vulkan(backend: Backend) -> bool {
-    match backend {
-        Backend::Cpu => false,
-        #[cfg(feature = "opencl")]
-        Backend::OpenCl => false,
-        #[cfg(feature = "wgpu")]
-        Backend::Wgpu => true,
-    }
+    backend == Backend::Wgpu
 }
 
 /// Returns the path of a library in the folders that the system's loader usually searches.

@@ -24,6 +24,7 @@ const MIN_BLOCK_COLS: usize = 128;
 
 /// Result of a refinement.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Refinement {
     /// Number of correction steps in the result: the maximum over all right-hand sides.
     pub steps: usize,

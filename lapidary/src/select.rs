@@ -3,42 +3,38 @@
 use std::env::VarError;
 use std::fmt;
 use std::num::{IntErrorKind, ParseIntError};
+use std::ops::{Range, RangeFull};
 use std::str::FromStr;
 
 use lapidary_core::{Error, ErrorKind, Result};
 
-/// The backends that this build contains.
+/// A backend. Every build has the same backends as values of this type, but a build without the feature of a backend opens none of
+/// its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Backend {
     /// The CPU backend. A device number selects one logical device with one thread; without a number the CPU is one device with
     /// all threads.
     Cpu,
     /// The OpenCL backend: devices of OpenCL drivers.
-    #[cfg(feature = "opencl")]
     OpenCl,
     /// The wgpu backend: adapters of Vulkan, Metal and DX12.
-    #[cfg(feature = "wgpu")]
     Wgpu,
 }
 
 impl Backend {
-    /// All backends of this build.
-    pub const ALL: &[Backend] = &[
-        Backend::Cpu,
-        #[cfg(feature = "opencl")]
-        Backend::OpenCl,
-        #[cfg(feature = "wgpu")]
-        Backend::Wgpu,
-    ];
+    /// Returns the backends whose devices this build can open.
+    pub fn of_this_build() -> impl Iterator<Item = Backend> {
+        let all = [(Backend::Cpu, true), (Backend::OpenCl, cfg!(feature = "opencl")), (Backend::Wgpu, cfg!(feature = "wgpu"))];
+        all.into_iter().filter_map(|(backend, is_built)| is_built.then_some(backend))
+    }
 }
 
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Backend::Cpu => "cpu",
-            #[cfg(feature = "opencl")]
             Backend::OpenCl => "opencl",
-            #[cfg(feature = "wgpu")]
             Backend::Wgpu => "wgpu",
         })
     }
@@ -62,13 +58,56 @@ pub(crate) enum Which {
     Listed(Vec<usize>),
 }
 
-/// A selection of devices: `all`, `none`, or backends with optional device numbers such as `cpu`, `cpu:0` and `cpu:0,1`, joined
-/// by `+`. The letters of a selection may be upper or lower case.
+/// The numbers of the devices that a selection names of one backend: all (`..`), a number, or an array, a slice, a `Vec` or a range of
+/// numbers. Numbers count from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers(Which);
+
+impl From<RangeFull> for Numbers {
+    fn from(_: RangeFull) -> Self {
+        Numbers(Which::Every)
+    }
+}
+
+impl From<Vec<usize>> for Numbers {
+    fn from(numbers: Vec<usize>) -> Self {
+        Numbers(Which::Listed(numbers))
+    }
+}
+
+impl From<usize> for Numbers {
+    fn from(number: usize) -> Self {
+        vec![number].into()
+    }
+}
+
+impl From<&[usize]> for Numbers {
+    fn from(numbers: &[usize]) -> Self {
+        numbers.to_vec().into()
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Numbers {
+    fn from(numbers: [usize; N]) -> Self {
+        numbers.to_vec().into()
+    }
+}
+
+impl From<Range<usize>> for Numbers {
+    fn from(numbers: Range<usize>) -> Self {
+        numbers.collect::<Vec<_>>().into()
+    }
+}
+
+/// A selection of devices, made by methods or parsed from text. The text is `all`, `none`, or backends with optional device numbers
+/// such as `cpu`, `cpu:0` and `cpu:0,1`, joined by `+`. The letters of the text may be upper or lower case.
 ///
 /// ```
 /// use lapidary::Select;
+/// let select = Select::cpu(..).and(Select::opencl([0, 1]));
+/// assert_eq!(select.to_string(), "cpu+opencl:0,1");
 /// let select: Select = "cpu:0,2".parse()?;
-/// assert_eq!(select.to_string(), "cpu:0,2");
+/// assert_eq!(select, Select::cpu([0, 2]));
 /// assert!("cpu:x".parse::<Select>().unwrap_err().to_string().contains("`x`"));
 /// # Ok::<(), lapidary::Error>(())
 /// ```
@@ -83,15 +122,68 @@ impl Select {
     /// backend.
     #[must_use]
     pub fn all() -> Self {
-        Select { picks: Backend::ALL.iter().map(|&backend| Pick { backend, which: Which::Present }).collect() }
+        Select { picks: Backend::of_this_build().map(|backend| Pick { backend, which: Which::Present }).collect() }
     }
 
-    /// Selects devices `0..count` of one backend. If `count` is 0, the selection is empty: it is printed as `none`, and no
-    /// machine can be opened from it.
+    /// Selects the CPU: one device with all threads (`..`), or logical devices of one thread each, which the numbers name.
     #[must_use]
-    pub fn first(backend: Backend, count: usize) -> Self {
-        let pick = Pick { backend, which: Which::Listed((0..count).collect()) };
-        Select { picks: if count == 0 { Vec::new() } else { vec![pick] } }
+    pub fn cpu(numbers: impl Into<Numbers>) -> Self {
+        Self::of(Backend::Cpu, numbers)
+    }
+
+    /// Selects OpenCL devices: all (`..`), or those with the given numbers.
+    #[must_use]
+    pub fn opencl(numbers: impl Into<Numbers>) -> Self {
+        Self::of(Backend::OpenCl, numbers)
+    }
+
+    /// Selects wgpu devices: all (`..`), or those with the given numbers.
+    #[must_use]
+    pub fn wgpu(numbers: impl Into<Numbers>) -> Self {
+        Self::of(Backend::Wgpu, numbers)
+    }
+
+    /// Selects devices of one backend: all (`..`), or those with the given numbers. Numbers that occur twice give two logical devices,
+    /// which share one piece of hardware. Without a number the selection is empty: it is printed as `none`, and no machine can be opened
+    /// from it. A machine cannot be opened either if this build lacks the backend ([`ErrorKind::NoSuchDevice`]).
+    #[must_use]
+    pub fn of(backend: Backend, numbers: impl Into<Numbers>) -> Self {
+        let Numbers(which) = numbers.into();
+        let is_empty = which == Which::Listed(Vec::new());
+        Select { picks: if is_empty { Vec::new() } else { vec![Pick { backend, which }] } }
+    }
+
+    /// Selects the devices that at least one of the two selections names, those of `self` first. If one selection names a backend without numbers and the other
+    /// with numbers, all devices of the backend are selected. A combination with [`Select::all`] selects all devices.
+    ///
+    /// ```
+    /// use lapidary::Select;
+    /// let gpus = Select::opencl([0, 1]).and(Select::wgpu(0));
+    /// assert_eq!(gpus.and(Select::opencl([1, 2])).to_string(), "opencl:0,1,2+wgpu:0");
+    /// ```
+    #[must_use]
+    pub fn and(mut self, other: Select) -> Self {
+        if self.is_all() || other.is_all() {
+            return Self::all();
+        }
+        for pick in other.picks {
+            let Some(own) = self.picks.iter_mut().find(|own| own.backend == pick.backend) else {
+                self.picks.push(pick);
+                continue;
+            };
+            match (&mut own.which, pick.which) {
+                (Which::Listed(own), Which::Listed(mut added)) => {
+                    added.retain(|number| !own.contains(number));
+                    own.extend(added);
+                }
+                (own, _) => *own = Which::Every,
+            }
+        }
+        self
+    }
+
+    fn is_all(&self) -> bool {
+        self.picks.iter().any(|pick| pick.which == Which::Present)
     }
 
     /// Returns the backend of each part of the selection.
@@ -201,14 +293,14 @@ fn parse_part(part: &str) -> Result<(&str, Option<Vec<usize>>)> {
 }
 
 fn backend(kind: &str) -> Result<Backend> {
-    Backend::ALL.iter().copied().find(|backend| backend.to_string() == kind).ok_or_else(|| {
-        let known: Vec<String> = Backend::ALL.iter().map(ToString::to_string).collect();
-        Error::new(
-            ErrorKind::NoSuchDevice,
-            "select",
-            format!("no device kind `{kind}` in this build; there is: {}", known.join(", ")),
-        )
-    })
+    Backend::of_this_build().find(|backend| backend.to_string() == kind).ok_or_else(|| not_in_build(kind))
+}
+
+/// The error of a selection that names a backend which this build lacks.
+pub(crate) fn not_in_build(kind: impl fmt::Display) -> Error {
+    let known: Vec<String> = Backend::of_this_build().map(|backend| backend.to_string()).collect();
+    let message = format!("no device kind `{kind}` in this build; there is: {}", known.join(", "));
+    Error::new(ErrorKind::NoSuchDevice, "select", message)
 }
 
 fn parse_index(kind: &str, text: &str) -> Result<usize> {
@@ -220,7 +312,7 @@ fn parse_index(kind: &str, text: &str) -> Result<usize> {
 
 impl fmt::Display for Select {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.picks.iter().any(|pick| pick.which == Which::Present) {
+        if self.is_all() {
             return f.write_str("all");
         }
         if self.picks.is_empty() {

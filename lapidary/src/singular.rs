@@ -1,7 +1,7 @@
 //! Errors of solves with LU factors that have a zero pivot.
 
 use lapidary_core::algorithms::{Problem, gemm};
-use lapidary_core::{Error, Gemm, MatMut, MatRef, Result, Scalar};
+use lapidary_core::{Error, Gemm, MatMut, MatRef, Outputs, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -9,7 +9,7 @@ impl Machine {
     /// Returns an error if a pivot of the factors is exactly zero.
     pub(crate) fn require_pivots<T: Scalar>(&self, operation: &'static str, lu: MatRef<'_, T>) -> Result<()> {
         let zero = self.pivots(operation, lu)?.iter().position(|&pivot| pivot == T::ZERO);
-        zero.map_or(Ok(()), |zero| Err(singular(operation, zero + 1, B_UNCHANGED)))
+        zero.map_or(Ok(()), |zero| Err(singular(operation, zero + 1, Outputs::Unchanged)))
     }
 
     /// Returns the pivots, the diagonal of U. The factors may lie in host memory or on a device.
@@ -35,13 +35,7 @@ impl Machine {
     }
 }
 
-/// State of the outputs if a solve with given factors finds a zero pivot.
-pub(crate) const B_UNCHANGED: &str = "as they were";
-
-/// State of the outputs if a solve that first factors A finds a zero pivot.
-pub(crate) const A_HOLDS_FACTORS: &str = "A holds its factors, B is as it was";
-
 /// The error of a solve with a zero pivot. `pivot` is the index of the zero pivot, counted from 1.
-pub(crate) fn singular(operation: &'static str, pivot: usize, outputs: &str) -> Error {
-    Error::singular(operation, pivot).with("outputs", outputs)
+pub(crate) fn singular(operation: &'static str, pivot: usize, outputs: Outputs) -> Error {
+    Error::singular(operation, pivot).with_outputs(outputs)
 }

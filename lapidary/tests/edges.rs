@@ -2,7 +2,7 @@
 //! the CPU and on the first device of each other backend.
 
 use lapidary::{
-    Backend, DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Machine, MatMut, MatRef, Select, Settings, Trsm, Uplo,
+    Backend, DType, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Machine, MatMut, MatRef, Outputs, Select, Settings, Trsm, Uplo,
 };
 
 /// Opens the CPU without a memory limit (in place), the CPU with a memory limit (on copies), and the first device of every other
@@ -11,7 +11,7 @@ fn machines() -> Vec<Machine> {
     let limited = Settings { memory_limit: Some(4 << 20), ..Settings::default() };
     let cpu: Select = "cpu:0".parse().unwrap();
     let mut all = vec![Machine::open(&cpu).unwrap(), Machine::with_settings(&cpu, &limited).unwrap()];
-    let others = Backend::ALL.iter().filter(|&&kind| kind != Backend::Cpu).map(|&kind| Select::first(kind, 1));
+    let others = Backend::of_this_build().filter(|&kind| kind != Backend::Cpu).map(|kind| Select::of(kind, 0));
     for select in others {
         match Machine::open(&select) {
             Ok(machine) if machine.devices().all(|device| device.computes(DType::F64)) => all.push(machine),
@@ -31,10 +31,6 @@ fn name(machine: &Machine) -> &str {
     &machine.devices().next().unwrap().name
 }
 
-fn outputs(error: &Error) -> &str {
-    error.context().find(|(key, _)| *key == "outputs").unwrap_or_else(|| panic!("no outputs: {error}")).1
-}
-
 /// The third column is the sum of the first two columns, so the third pivot is exactly zero.
 const SINGULAR: [f64; 9] = [1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 1.0, 2.0, 0.0];
 
@@ -48,12 +44,12 @@ fn a_singular_system_is_an_error_that_names_the_pivot_and_leaves_b() {
         let (mut a, mut b) = (SINGULAR, [1.0, 2.0, 3.0]);
         let error = machine.gesv(MatMut::col_major(&mut a, 3, 3).unwrap(), MatMut::col_major(&mut b, 3, 1).unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Singular { pivot: 3 }, "{}: {error}", name(&machine));
-        assert_eq!(outputs(&error), "A holds its factors, B is as it was");
+        assert_eq!(error.outputs(), Some(Outputs::FactorsInA));
         assert_eq!((a, b), (SINGULAR, [1.0, 2.0, 3.0]), "the factors of this matrix are the matrix");
 
         let lu = machine.getrf(MatMut::col_major(&mut a, 3, 3).unwrap()).unwrap();
         let error = lu.solve(MatMut::col_major(&mut b, 3, 1).unwrap()).unwrap_err();
-        assert_eq!((lu.info(), error.kind(), outputs(&error)), (3, ErrorKind::Singular { pivot: 3 }, "as they were"));
+        assert_eq!((lu.info(), error.kind(), error.outputs()), (3, ErrorKind::Singular { pivot: 3 }, Some(Outputs::Unchanged)));
     }
 }
 
@@ -67,7 +63,7 @@ fn factors_with_a_zero_pivot_solve_nothing_wherever_they_lie() {
         for lu in [square(&a), there.view()] {
             let error = machine.getrs(Getrs::new(lu, &ipiv, MatMut::col_major(&mut b, 3, 1).unwrap())).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Singular { pivot: 3 }, "{}: {error}", name(&machine));
-            assert_eq!((error.operation(), outputs(&error), b), ("getrs", "as they were", [1.0, 2.0, 3.0]));
+            assert_eq!((error.operation(), error.outputs(), b), ("getrs", Some(Outputs::Unchanged), [1.0, 2.0, 3.0]));
         }
         // with a third pivot that is not zero, the factors solve the system
         a[8] = 4.0;
@@ -158,13 +154,13 @@ fn errors_before_a_run_say_that_outputs_are_as_they_were() {
         tight.gemm(Gemm::new(square(&a), square(&a), MatMut::col_major(&mut c, 3, 3).unwrap())).unwrap_err(),
     ];
     for error in &errors {
-        assert_eq!(outputs(error), "as they were", "{error}");
+        assert_eq!(error.outputs(), Some(Outputs::Unchanged), "{error}");
         assert_eq!(error.to_string().matches("outputs").count(), 1, "{error}");
     }
     assert_eq!(c, [7.0; 9]);
     let mut two = [1.0; 6];
     let error = machine.gesv(MatMut::col_major(&mut two, 3, 2).unwrap(), MatMut::col_major(&mut c, 3, 1).unwrap()).unwrap_err();
-    assert_eq!(outputs(&error), "as they were", "{error}");
+    assert_eq!(error.outputs(), Some(Outputs::Unchanged), "{error}");
 }
 
 #[test]
@@ -193,10 +189,43 @@ fn settings_of_nothing_are_refused() {
 
 #[test]
 fn a_selection_of_no_device_is_read_as_it_is_printed() {
-    for none in [Select::first(Backend::Cpu, 0), Select::first(Backend::Cpu, 2).repeated(0)] {
+    for none in [Select::cpu([]), Select::cpu(0..0), Select::cpu([0, 1]).repeated(0)] {
         assert_eq!(none.to_string(), "none");
         assert_eq!(none.to_string().parse::<Select>().unwrap(), none);
         let error = Machine::open(&none).unwrap_err();
         assert!(error.kind() == ErrorKind::NoSuchDevice && error.to_string().contains("`none` names no device"), "{error}");
+    }
+}
+
+#[test]
+fn a_selection_made_in_code_is_the_selection_that_its_text_names() {
+    let selections = [
+        (Select::cpu(..), "cpu"),
+        (Select::cpu(0..2), "cpu:0,1"),
+        (Select::cpu(vec![3]).and(Select::cpu(&[1_usize, 3][..])), "cpu:3,1"),
+        (Select::cpu(1).and(Select::cpu(..)), "cpu"),
+        (Select::cpu([]).and(Select::cpu(2)), "cpu:2"),
+        (Select::cpu(2).and(Select::all()), "all"),
+    ];
+    for (select, text) in selections {
+        assert_eq!(select.to_string(), text);
+        assert_eq!(text.parse::<Select>().unwrap(), select);
+    }
+}
+
+/// Every build can name every backend. A backend that the build lacks is no such device, whether it is named in code or as text.
+#[test]
+fn a_backend_that_the_build_lacks_is_no_such_device() {
+    let both = Select::opencl(0).and(Select::wgpu([0, 1]));
+    assert_eq!(both.to_string(), "opencl:0+wgpu:0,1");
+    let here: Vec<Backend> = Backend::of_this_build().collect();
+    for kind in [Backend::OpenCl, Backend::Wgpu] {
+        if here.contains(&kind) {
+            continue;
+        }
+        for error in [Machine::open(&Select::of(kind, ..)).unwrap_err(), kind.to_string().parse::<Select>().unwrap_err()] {
+            let message = format!("no device kind `{kind}` in this build; there is: cpu");
+            assert!(error.kind() == ErrorKind::NoSuchDevice && error.to_string().contains(&message), "{error}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of operations on LU factors: solves with A and Aᵀ, refinement, condition numbers, and error bounds.
 
-use lapidary::{ErrorKind, Lu, Machine, MatMut, MatRef, Op, Select};
+use lapidary::{ErrorKind, Lu, Machine, MatMut, MatRef, Op, OwnedLu, Select};
 
 const N: usize = 90;
 
@@ -189,4 +189,89 @@ fn a_system_of_no_equations_takes_no_time_however_many_right_hand_sides() {
     assert_eq!((refined.steps, refined.backward_error), (0, 0.0));
     lu.solve(MatMut::col_major(&mut [], 0, usize::MAX).unwrap()).unwrap();
     assert_eq!(lu.rcond(0.0).unwrap(), 1.0);
+}
+
+/// An application's struct that holds a machine and factors.
+struct Solver {
+    machine: Machine,
+    lu: OwnedLu<f64>,
+}
+
+impl Solver {
+    fn new(machine: Machine, a: Vec<f64>) -> Self {
+        Solver { lu: machine.getrf_owned(a, N).unwrap(), machine }
+    }
+}
+
+#[test]
+fn owned_factors_live_in_a_struct_and_move_to_another_thread() {
+    let (machine, a) = (machine(), matrix());
+    let mut borrowed = a.clone();
+    let (borrowed, solver) = (factor(&machine, &mut borrowed), Solver::new(machine.clone(), a.clone()));
+    let norm = MatRef::col_major(&a, N, N).unwrap().norm_1();
+    let b = times(Op::Trans, &a, &[1.0; N]);
+    let (x, rcond, info) = std::thread::spawn(move || {
+        let mut x = b;
+        solver.lu.solve_with(Op::Trans, column(&mut x)).unwrap();
+        assert_eq!(solver.machine.devices().count(), 2);
+        (x, solver.lu.rcond(norm).unwrap(), solver.lu.info())
+    })
+    .join()
+    .unwrap();
+    assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-9), "{x:?}");
+    assert_eq!((rcond, info), (borrowed.rcond(norm).unwrap(), 0));
+    let mut pinned = machine.alloc_host(N * N).unwrap();
+    pinned.copy_from_slice(&a);
+    let (factors, ipiv, _) = machine.getrf_owned(pinned, N).unwrap().into_parts();
+    assert_eq!(ipiv, borrowed.ipiv());
+    let packed: Vec<f64> = (0..N * N).map(|e| borrowed.factors().at(e % N, e / N)).collect();
+    assert_eq!(Vec::from(factors), packed);
+}
+
+#[test]
+fn parts_are_checked_before_they_are_factors_again() {
+    let (machine, a) = (machine(), matrix());
+    let (factors, ipiv, info) = machine.getrf_owned(a.clone(), N).unwrap().into_parts();
+    let mut x = times(Op::NoTrans, &a, &[1.0; N]);
+    let lu = OwnedLu::from_parts(&machine, factors, ipiv).unwrap();
+    lu.solve(column(&mut x)).unwrap();
+    assert!(info == 0 && lu.info() == 0 && x.iter().all(|x| (x - 1.0).abs() < 1e-9), "{x:?}");
+
+    let singular = OwnedLu::from_parts(&machine, vec![1.0, 2.0, 3.0, 0.0], vec![1, 1]).unwrap();
+    assert_eq!(singular.info(), 2);
+    assert_eq!(singular.solve(column(&mut [1.0; 2])).unwrap_err().kind(), ErrorKind::Singular { pivot: 2 });
+
+    let of_two = |elements: usize, ipiv: [i32; 2]| OwnedLu::from_parts(&machine, vec![1.0; elements], ipiv.to_vec());
+    let errors = [
+        (of_two(4, [0, 2]), "ipiv[1] = 2 is no row of 2"),
+        (of_two(4, [-1, 1]), "ipiv[0] = -1 is no row of 2"),
+        (of_two(3, [0, 1]), "n = 2 is given by 3 elements"),
+        (of_two(5, [0, 1]), "n = 2 is given by 5 elements"),
+        (machine.getrf_owned(vec![1.0; 3], 2), "n = 2 is given by 3 elements"),
+        (machine.getrf_owned(Vec::new(), 1 << 32), "n = 4294967296 is given by 0 elements"),
+    ];
+    for (result, what) in errors {
+        let error = result.unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(what), "{error}");
+    }
+}
+
+#[test]
+fn determinants_keep_their_sign_and_exceed_no_range() {
+    let machine = machine();
+    let det = |elements: &[f64], n: usize| machine.getrf_owned(elements.to_vec(), n).unwrap().log_abs_det().unwrap();
+    assert_eq!(det(&[], 0), (0.0, 1.0));
+    assert_eq!(det(&[0.0, 1.0, 1.0, 0.0], 2), (0.0, -1.0));
+    assert_eq!(det(&[0.0, 1.0, -1.0, 0.0], 2), (0.0, 1.0));
+    assert_eq!(det(&[1.0, 2.0, 2.0, 4.0], 2), (f64::NEG_INFINITY, 0.0));
+    assert_eq!(det(&[f64::INFINITY, 0.0, 0.0, -1.0], 2), (f64::INFINITY, -1.0));
+    let (log, sign) = det(&[f64::NAN, 0.0, 0.0, 0.0], 2);
+    assert!(log.is_nan() && sign.is_nan());
+    // the diagonal matrix of 1e-300 has the determinant 1e-12000
+    let diagonal: Vec<f64> = (0..1600).map(|e| if e % 41 == 0 { -1e-300 } else { 0.0 }).collect();
+    let (log, sign) = det(&diagonal, 40);
+    assert!((log / (-12000.0 * 10.0_f64.ln()) - 1.0).abs() < 1e-14 && sign == 1.0, "{log}, {sign}");
+    let mut wide = [1.0; 6];
+    let error = machine.getrf(MatMut::col_major(&mut wide, 2, 3).unwrap()).unwrap().log_abs_det().unwrap_err().to_string();
+    assert!(error.contains("2×3, not square"), "{error}");
 }

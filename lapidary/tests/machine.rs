@@ -138,7 +138,7 @@ fn refusals_name_what_is_wrong() {
     assert!(message("cpu:0,0").contains("cpu:0 is named twice"));
     assert!(message("cpu:0+cpu:1").contains("cpu is named twice"));
     assert!(message("abacus").contains("`abacus`"));
-    let none = Machine::open(&Select::first(lapidary::Backend::Cpu, 0)).unwrap_err();
+    let none = Machine::open(&Select::cpu([])).unwrap_err();
     assert_eq!(none.kind(), ErrorKind::NoSuchDevice);
     let tight = machine("cpu:0", Some(1000));
     let a = integers(N * N, 9);

@@ -11,7 +11,7 @@ use lapidary::{Backend, DType, DeviceMatrix, ErrorKind, Gemm, Machine, MatMut, M
 const N: usize = 48;
 
 fn machines() -> Vec<Machine> {
-    let open = |&backend: &Backend| match Machine::open(&Select::first(backend, 1)) {
+    let open = |backend: Backend| match Machine::open(&Select::of(backend, 0)) {
         Ok(machine) => Some(machine),
         Err(error) => {
             let required = ["LAPIDARY_REQUIRE_OPENCL", "LAPIDARY_REQUIRE_WGPU"].map(std::env::var_os);
@@ -20,7 +20,7 @@ fn machines() -> Vec<Machine> {
             None
         }
     };
-    Backend::ALL.iter().filter_map(open).collect()
+    Backend::of_this_build().filter_map(open).collect()
 }
 
 fn name(machine: &Machine) -> &str {

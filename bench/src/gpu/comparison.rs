@@ -1,7 +1,6 @@
 //! Lapidary's speed beside that of another library, and the table of these speeds.
 
-use lapidary::DType;
-use lapidary::core::Routine;
+use lapidary::{DType, Routine};
 use serde_json::{Value, json};
 
 use super::Mode;

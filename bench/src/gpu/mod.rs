@@ -11,7 +11,7 @@ pub mod problem;
 use std::thread::sleep;
 use std::time::Duration;
 
-use lapidary::core::DeviceKind;
+use lapidary::backend::DeviceKind;
 use lapidary::{DType, Machine};
 
 use self::clblast::ClBlast;

@@ -1,7 +1,6 @@
 //! Calls of Lapidary on matrices in device memory.
 
-use lapidary::core::{Getrf, Op, Trsm};
-use lapidary::{DeviceMatrix, Gemm, Machine, MatMut, MatRef, Scalar};
+use lapidary::{DeviceMatrix, Gemm, Getrf, Machine, MatMut, MatRef, Op, Scalar, Trsm};
 
 use super::Prepared;
 use super::problem::{Operands, Problem, Product};

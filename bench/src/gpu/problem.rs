@@ -1,7 +1,6 @@
 //! The calls that the groups `opencl` and `wgpu` time, with random operands in host memory.
 
-use lapidary::core::{Routine, flops};
-use lapidary::{DType, Scalar};
+use lapidary::{DType, Routine, Scalar, flops};
 
 use crate::cases::{name, random, triangle};
 

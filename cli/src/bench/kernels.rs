@@ -1,7 +1,6 @@
 //! Times the kernels of a call on the clock of the device, and formats the times as a table and as JSON.
 
-use lapidary::core::Routine;
-use lapidary::{KernelTime, Machine, Scalar};
+use lapidary::{KernelTime, Machine, Routine, Scalar};
 use serde_json::{Value, json};
 
 use super::measure::median;

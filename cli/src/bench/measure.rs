@@ -200,8 +200,7 @@ fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
 mod tests {
     use std::cell::RefCell;
 
-    use lapidary::core::Routine;
-    use lapidary::{Diag, Machine, Op, Select, Side, TrsmMode, Uplo};
+    use lapidary::{Diag, Machine, Op, Routine, Select, Side, TrsmMode, Uplo};
 
     use super::{Beside, Placement, Problem, Samples, Shape, median, take_turns};
     use crate::progress::Progress;

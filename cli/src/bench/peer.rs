@@ -10,8 +10,7 @@ use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lapidary::core::Routine;
-use lapidary::{DType, Scalar};
+use lapidary::{DType, Routine, Scalar};
 use libloading::Library;
 
 use super::problem::{Operands, UNSET, not_singular};

@@ -2,8 +2,7 @@
 
 use std::any::Any;
 
-use lapidary::core::Routine;
-use lapidary::{Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Precision, Scalar, Trsm};
+use lapidary::{Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Precision, Routine, Scalar, Trsm};
 
 use super::on_device::OnDevice;
 use super::peer::{Peer, Rival, guard_exit};

@@ -91,8 +91,7 @@ impl<T: Scalar> Timing<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use lapidary::core::Routine;
-    use lapidary::{Diag, Op, Select, Side, TrsmMode, Uplo};
+    use lapidary::{Diag, Op, Routine, Select, Side, TrsmMode, Uplo};
 
     use super::*;
     use crate::residual::Triangle;

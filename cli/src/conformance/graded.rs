@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lapidary::core::command::Queue;
-use lapidary::{DType, Machine, MatMut, MatRef, Precision, Result, Select, Settings};
+use lapidary::{DType, Machine, MatMut, MatRef, Precision, Queue, Result, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::subject::Factors;
 use lapidary_conformance::{Subject, routines_of};
@@ -50,7 +49,7 @@ impl Subject for Graded {
         self.settings.memory_limit
     }
 
-    fn devices(&self, visit: &mut dyn FnMut(&dyn lapidary::core::Device)) {
+    fn devices(&self, visit: &mut dyn FnMut(&dyn lapidary::backend::Device)) {
         self.machine.visit_devices(visit);
     }
 

@@ -135,7 +135,7 @@ pub fn alone(kernel: Kernel, dtype: DType) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lapidary::core::Limits;
+    use lapidary::backend::Limits;
     use lapidary::kernels::{Database, Threshold, Tuning};
 
     use super::*;

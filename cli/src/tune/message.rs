@@ -1,8 +1,7 @@
 //! Messages between the process that searches and the worker process that runs the candidates.
 
-use lapidary::core::{Routine, flops};
 use lapidary::kernels::space::Task;
-use lapidary::{DType, TrsmMode};
+use lapidary::{DType, Routine, TrsmMode, flops};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::problem::operand_shapes;

@@ -28,7 +28,7 @@ pub fn sort(entries: &mut [&mut Entry], restrict: impl Fn(&mut [&mut Entry])) {
 mod tests {
     use std::path::Path;
 
-    use lapidary::core::Limits;
+    use lapidary::backend::Limits;
     use lapidary::kernels::{BlockParams, Database, Dialect, Product, Tuning};
     use lapidary::{DType, DeviceFacts};
 

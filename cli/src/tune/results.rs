@@ -176,7 +176,7 @@ fn restrict(entries: &mut [&mut Entry]) {
 #[cfg(test)]
 mod tests {
     use lapidary::DeviceFacts;
-    use lapidary::core::Limits;
+    use lapidary::backend::Limits;
     use lapidary::kernels::{Dialect, Tuning};
 
     use super::*;

@@ -1,8 +1,7 @@
 //! What the worker process runs to measure a candidate.
 
-use lapidary::core::Routine;
 use lapidary::kernels::space::Task;
-use lapidary::{Batch, BatchMut, Gemm, GemmBatched, GetrfBatched, Layout, Machine, Op, Scalar};
+use lapidary::{Batch, BatchMut, Gemm, GemmBatched, GetrfBatched, Layout, Machine, Op, Routine, Scalar};
 
 use super::message::Call;
 use crate::bench::on_device::OnDevice;

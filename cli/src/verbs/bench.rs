@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lapidary::core::Routine;
-use lapidary::{DType, Machine, Scalar};
+use lapidary::{DType, Machine, Routine, Scalar};
 use serde_json::{Value, json};
 
 use crate::bench::measure::Measured;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Subcommand;
-use lapidary::Settings;
-use lapidary::core::CacheEntry;
+use lapidary::{CacheEntry, Settings};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};

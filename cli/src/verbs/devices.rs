@@ -30,9 +30,9 @@ pub fn run(args: &Args) -> Result<()> {
     let mut notes: Vec<String> = Vec::new();
     for backend in selection.backends().filter(|&backend| failures(backend, &settings).is_empty()) {
         match backend {
-            Backend::Cpu => {}
             Backend::OpenCl => notes.extend(lapidary::opencl::list().notes),
             Backend::Wgpu => notes.extend(lapidary::wgpu::list().notes),
+            _ => {}
         }
     }
     notes.extend_from_slice(machine.notes());

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use lapidary::core::{Instruction, Routine, Swaps, Value};
+use lapidary::backend::{Instruction, Swaps, Value};
 use lapidary::kernels::database::{Entry, Kernel};
 use lapidary::kernels::{self, Database, Dialect, Launch, Product, Threshold, Tuning, View, opencl, refusals, wgsl};
-use lapidary::{DType, DeviceFacts, Diag, Op, Side, Uplo};
+use lapidary::{DType, DeviceFacts, Diag, Op, Routine, Side, Uplo};
 
 use crate::failure::{Failure, Result};
 use crate::options::{DTypeFlag, DeviceOptions, advise_gpu};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lapidary::core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
-use lapidary::core::command::Queue;
-use lapidary::core::{CostModel, Reach, Resources, Routine, Schedule, Timeline, Value as Factor};
-use lapidary::{DType, Layout, Machine, Op, Side};
+use lapidary::backend::Value as Factor;
+use lapidary::planning::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
+use lapidary::planning::{CostModel, Reach, Resources, Schedule, Timeline};
+use lapidary::{DType, Layout, Machine, Op, Queue, Routine, Side};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};

@@ -6,7 +6,7 @@ use crate::dispatch::Lane;
 use crate::engine::columns::Column;
 use crate::engine::{DeviceRuntime, RunError, Trace, TraceEvent, run};
 use crate::enums::Layout;
-use crate::error::{Error, ErrorKind, OUTPUTS, Result};
+use crate::error::{Error, ErrorKind, Outputs, Result};
 use crate::instruction::{Access, Instruction};
 use crate::lane_pool::LanePool;
 use crate::matrix::{Home, RawMat, Resident};
@@ -96,7 +96,7 @@ impl DeviceRuntime {
             if error.kind().is_recoverable_elsewhere() {
                 self.trim();
             }
-            let error = if touched && error.outputs().is_none() { error.with(OUTPUTS, "partly written") } else { error };
+            let error = if touched && error.outputs().is_none() { error.with_outputs(Outputs::PartlyWritten) } else { error };
             if error.context().any(|(key, _)| key == "device") { error } else { error.with("device", &self.facts().name) }
         })
     }

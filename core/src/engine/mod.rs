@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::command::CommandId;
 use crate::dispatch::{Dispatcher, Issue, Lane, Reach, Step};
 use crate::enums::Layout;
-use crate::error::{Error, ErrorKind, OUTPUTS, Result};
+use crate::error::{Error, ErrorKind, Outputs, Result};
 use crate::facts::DeviceFacts;
 use crate::lane_pool::LanePool;
 use crate::matrix::{Home, RawMat};
@@ -149,7 +149,7 @@ pub unsafe fn run(
 
 impl RunError {
     fn new(error: Error, touched: bool) -> Self {
-        let error = if touched { error.with(OUTPUTS, "partly written") } else { error.untouched() };
+        let error = if touched { error.with_outputs(Outputs::PartlyWritten) } else { error.untouched() };
         RunError { error, touched }
     }
 }

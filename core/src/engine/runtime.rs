@@ -13,7 +13,7 @@ use crate::engine::registers::{Kept, Registers};
 use crate::engine::residents::Residents;
 use crate::engine::worker::{Waiter, Worker};
 use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
-use crate::error::{Error, ErrorKind, OUTPUTS, Result};
+use crate::error::{Error, ErrorKind, Outputs, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
 use crate::matrix::{Home, RawMat, Resident};
@@ -139,7 +139,7 @@ impl DeviceRuntime {
 
     /// Adds two entries to the context of a kernel's error: that the outputs may be partly written, and the name of the device.
     fn with_outputs(&self, error: Error) -> Error {
-        error.with(OUTPUTS, "partly written").with("device", &self.facts().name)
+        error.with_outputs(Outputs::PartlyWritten).with("device", &self.facts().name)
     }
 
     /// Copies a host matrix into new device memory, packed column-major. The copy becomes the resident matrix with the key `key`.
@@ -205,7 +205,7 @@ impl DeviceRuntime {
         // SAFETY: the caller guarantees that `to` is writable, that nothing else accesses it, and that it has the shape of the
         // resident matrix.
         let read = self.note_loss(unsafe { self.device.read(&buffer, HostRect::whole(to)) });
-        read.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
+        read.map_err(|error| error.with_outputs(Outputs::PartlyWritten).with("device", &self.facts().name))
     }
 
     /// Frees the resident matrix of this key.

@@ -4,7 +4,7 @@ use crate::device::{HostRect, Memory, Operand};
 use crate::engine::DeviceRuntime;
 use crate::engine::runtime::on_host;
 use crate::enums::Layout;
-use crate::error::{Error, ErrorKind, OUTPUTS, Result};
+use crate::error::{Error, ErrorKind, Outputs, Result};
 use crate::instruction::Instruction;
 use crate::matrix::RawMat;
 use crate::staging::Piece;
@@ -106,6 +106,6 @@ impl DeviceRuntime {
         let launched = self.note_loss(unsafe { self.device.launch_sequences(&resolved, length) });
         // SAFETY: all instructions have completed, and the caller guarantees that nothing else accesses the row-major matrices.
         unsafe { copies.put_back() };
-        launched.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
+        launched.map_err(|error| error.with_outputs(Outputs::PartlyWritten).with("device", &self.facts().name))
     }
 }

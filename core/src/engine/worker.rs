@@ -10,7 +10,7 @@ use crate::background::panicked;
 use crate::device::Device;
 use crate::engine::residents::SharedBuffer;
 use crate::engine::stream::{Bound, Group, StreamState, resolve};
-use crate::error::{Error, ErrorKind, OUTPUTS, Result};
+use crate::error::{Error, ErrorKind, Outputs, Result};
 use crate::instruction::Instruction;
 use crate::stream_queue::HostElements;
 use crate::sync::{Condvar, Mutex, lock, spawn, wait};
@@ -79,7 +79,7 @@ fn run(device: &dyn Device, messages: &Receiver<Message>, stops: &AtomicBool) {
                     catch_unwind(AssertUnwindSafe(|| job.run(device))).unwrap_or_else(|panic| Err(panicked("stream", &*panic)));
                 if let Err(error) = done {
                     let name = &device.facts().name;
-                    stream.fail(call.add_to(error.with(OUTPUTS, "partly written")).with("device", name));
+                    stream.fail(call.add_to(error.with_outputs(Outputs::PartlyWritten)).with("device", name));
                 }
             }
             Message::Job(..) => {}

@@ -6,8 +6,8 @@
 use std::cell::UnsafeCell;
 use std::ops::Range;
 
-use lapidary::core::{DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Operand, Rates, Scalar, Swaps};
-use lapidary::{Diag, Error, ErrorKind, Op, Result, Side, Uplo};
+use lapidary::backend::{Device, DeviceBuffer, HostRect, Instruction, Memory, Operand, Rates, Swaps};
+use lapidary::{DType, DeviceFacts, Diag, Error, ErrorKind, Op, Result, Scalar, Side, Uplo};
 
 /// A device with a limited memory of its own.
 #[derive(Debug)]

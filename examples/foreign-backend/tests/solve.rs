@@ -1,7 +1,7 @@
 //! Tests machines whose devices belong to a crate outside the workspace of Lapidary.
 
 use foreign_backend::LoopDevice;
-use lapidary::core::Device;
+use lapidary::backend::Device;
 use lapidary::{Machine, MatMut, Settings};
 
 /// The system of this test is diagonally dominant, and each element of its solution is 1.

@@ -1,5 +1,18 @@
-//! Views of matrices of other crates, without copying. The bridge to each crate is enabled by a feature with the name of the
-//! crate: `ndarray`, `nalgebra`, `faer`.
+//! Views of matrices and vectors of other crates, without copying. The bridge to each crate is enabled by a feature with the name of
+//! the crate: `ndarray`, `nalgebra`, `faer`. Each feature also re-exports its crate at the root, for example as `lapidary::ndarray`, in
+//! the version whose types have views.
+//!
+//! A vector (an array with one axis, a slice or a `Vec`) of n elements is viewed as an n×1 matrix.
+//!
+//! ```
+//! use lapidary::bridges::AsLapidaryMut;
+//! use lapidary::{Machine, MatMut, Select};
+//! let machine = Machine::open(&Select::all())?;
+//! let (mut a, mut x) = ([4.0, 1.0, 2.0, 3.0], vec![6.0, 4.0]);
+//! let _ = machine.gesv(MatMut::col_major(&mut a, 2, 2)?, x.as_lapidary_mut()?)?;
+//! assert!((x[0] - 1.0_f64).abs() < 1e-15 && (x[1] - 1.0).abs() < 1e-15);
+//! # Ok::<(), lapidary::Error>(())
+//! ```
 //!
 //! [`AsLapidary::as_lapidary`] returns a [`MatRef`] of a matrix or view of another crate; [`AsLapidaryMut::as_lapidary_mut`]
 //! returns a [`MatMut`]. The names `view` and `as_ref` are not used for these methods, because each of the three crates has a
@@ -22,7 +35,7 @@ mod ndarray;
 #[cfg(any(feature = "faer", feature = "nalgebra", feature = "ndarray"))]
 mod strided;
 
-/// A matrix of another crate that can be read in place.
+/// A matrix or vector that can be read in place.
 pub trait AsLapidary {
     /// Type of the matrix elements.
     type Elem: Element;
@@ -34,11 +47,42 @@ pub trait AsLapidary {
     fn as_lapidary(&self) -> Result<MatRef<'_, Self::Elem>>;
 }
 
-/// A matrix of another crate that can be read and written in place.
+/// A matrix or vector that can be read and written in place.
 pub trait AsLapidaryMut: AsLapidary {
     /// Returns a view of the matrix for reading and writing.
     ///
     /// # Errors
     /// The method returns the errors of [`AsLapidary::as_lapidary`].
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, Self::Elem>>;
+}
+
+/// Implemented for slices, which are viewed as n×1 matrices.
+impl<T: Element> AsLapidary for [T] {
+    type Elem = T;
+
+    fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
+        MatRef::col_major(self, self.len(), 1)
+    }
+}
+
+impl<T: Element> AsLapidaryMut for [T] {
+    fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
+        let rows = self.len();
+        MatMut::col_major(self, rows, 1)
+    }
+}
+
+/// Implemented for vectors, which are viewed as n×1 matrices.
+impl<T: Element> AsLapidary for Vec<T> {
+    type Elem = T;
+
+    fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
+        self.as_slice().as_lapidary()
+    }
+}
+
+impl<T: Element> AsLapidaryMut for Vec<T> {
+    fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
+        self.as_mut_slice().as_lapidary_mut()
+    }
 }

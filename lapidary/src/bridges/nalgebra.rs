@@ -29,6 +29,7 @@ fn strided<T, R: Dim, C: Dim, S: RawStorage<T, R, C>>(matrix: &Matrix<T, R, C, S
 /// machine.gemm(Gemm::new(left.as_lapidary()?, right.as_lapidary()?, c.as_lapidary_mut()?))?;
 /// assert_eq!(c, Matrix2::new(12.0, 15.0, 33.0, 42.0));
 ///
+/// // a vector is an n×1 matrix
 /// let mut x = Vector2::new(27.0, 75.0);
 /// machine.gesv(c.as_lapidary_mut()?, x.as_lapidary_mut()?)?;
 /// assert!((x - Vector2::new(1.0, 1.0)).norm() < 1e-13);

@@ -71,6 +71,9 @@ fn a_solve_does_not_move_the_factors_again() {
     machine.trim();
     assert_eq!(record(&machine).held, 0);
     assert!(solve(&machine, &lu, 1) > N * N, "the factors come from host memory");
+
+    let owned = machine.getrf_owned(matrix(), N).unwrap();
+    assert_eq!(solve(&machine, &owned, 1), 2 * N);
 }
 
 #[test]

@@ -9,12 +9,12 @@ mod steps;
 
 use std::fmt;
 
-use lapidary_core::{DType, Error, Getrf, MatMut, MatRef, Result};
+use lapidary_core::{DType, Error, Getrf, MatMut, MatRef, Outputs, Result};
 
 use crate::lu::{Lu, check_system};
 use crate::machine::Machine;
 use crate::resident::DeviceMatrix;
-use crate::singular::{B_UNCHANGED, singular};
+use crate::singular::singular;
 use convert::Converted;
 use steps::{Norms, System};
 
@@ -40,6 +40,7 @@ pub enum Precision {
 
 /// Why [`Machine::gesv_mixed`] has solved a system with factors in `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FallbackReason {
     /// A or a correction exceeds the range of `f32`.
     Overflow,
@@ -113,7 +114,7 @@ impl Machine {
         if n == 0 || nrhs == 0 {
             return Ok(Precision::Mixed { iterations: 0, backward_error: 0.0 });
         }
-        let (solution, precision) = self.solve_mixed(a, b).map_err(|error| error.with_outputs(B_UNCHANGED))?;
+        let (solution, precision) = self.solve_mixed(a, b).map_err(|error| error.with_outputs(Outputs::Unchanged))?;
         for (j, column) in solution.chunks(n).enumerate() {
             column.iter().enumerate().for_each(|(i, &value)| x.set(i, j, value));
         }
@@ -205,7 +206,7 @@ impl Machine {
 /// Solves the system with factors in `f64`.
 fn solve_with(lu: &Lu<'_, f64>, mut b: Vec<f64>, reason: FallbackReason) -> Result<(Vec<f64>, Precision)> {
     if lu.info() != 0 {
-        return Err(singular(OPERATION, lu.info(), B_UNCHANGED));
+        return Err(singular(OPERATION, lu.info(), Outputs::Unchanged));
     }
     let (n, len) = (lu.factors().rows(), b.len());
     lu.solve(MatMut::col_major(&mut b, n, len / n)?)?;

@@ -9,6 +9,7 @@ use super::choice::Price;
 
 /// Explains which devices take part in a call, and why. Printed, an explanation is a table.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The routine, the element type and the sizes of the call.
     pub call: String,
@@ -47,6 +48,7 @@ pub enum Reason {
 
 /// A set of devices with the price of a call on them.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PricedSet {
     /// Names of the devices.
     pub devices: Vec<String>,

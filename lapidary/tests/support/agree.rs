@@ -1,6 +1,6 @@
 //! Compares the results of two machines.
 
-use lapidary::core::Scalar;
+use lapidary::Scalar;
 use lapidary_conformance::properties::agreement::{Closeness, Pair};
 use lapidary_conformance::report::TrialReport;
 use lapidary_conformance::suite::agreements;

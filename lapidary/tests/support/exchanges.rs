@@ -1,7 +1,6 @@
 //! Tests of calls with many row exchanges.
 
-use lapidary::MatMut;
-use lapidary::core::{Laswp, Scalar};
+use lapidary::{Laswp, MatMut, Scalar};
 use lapidary_conformance::Subject;
 
 use crate::graded::Graded;

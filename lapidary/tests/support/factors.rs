@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use lapidary::core::Scalar;
-use lapidary::{Layout, Machine, MatMut, Op, Reason};
+use lapidary::{Layout, Machine, MatMut, Op, Reason, Scalar};
 
 /// Order of the matrix A. A factorisation of this order is not a small call, and no block size divides the order.
 const N: usize = 301;

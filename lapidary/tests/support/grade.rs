@@ -1,6 +1,6 @@
 //! Grades a subject by the conformance suite within one test.
 
-use lapidary::core::Scalar;
+use lapidary::Scalar;
 use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{Grader, Scope, Subject, expectation};
 

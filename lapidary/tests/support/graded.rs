@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use lapidary::core::{DType, Device};
-use lapidary::{Machine, MatMut, MatRef, Precision, Result, Select, Settings};
+use lapidary::backend::Device;
+use lapidary::{DType, Machine, MatMut, MatRef, Precision, Result, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::subject::Factors;
 use lapidary_conformance::{Subject, routines_of};

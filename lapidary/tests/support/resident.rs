@@ -1,7 +1,9 @@
 //! Machines whose operands lie on a device while a routine runs.
 
-use lapidary::core::{DType, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
-use lapidary::{Batch, BatchMut, DeviceMatrix, Gemm, GemmBatched, GetrfBatched, GetrsBatched, Info, MatMut, MatRef};
+use lapidary::{
+    Batch, BatchMut, DType, DeviceMatrix, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Info, Laswp, MatMut, MatRef,
+    Result, Scalar, Trsm,
+};
 use lapidary_conformance::Subject;
 use lapidary_conformance::report::Identity;
 

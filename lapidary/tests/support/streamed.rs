@@ -1,7 +1,6 @@
 //! Machines whose routines run in a stream.
 
-use lapidary::core::{DType, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
-use lapidary::{DeviceMatrix, DevicePivots, Gemm, MatMut, MatRef, Stream};
+use lapidary::{DType, DeviceMatrix, DevicePivots, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Stream, Trsm};
 use lapidary_conformance::Subject;
 use lapidary_conformance::report::Identity;
 

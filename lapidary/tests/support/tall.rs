@@ -1,7 +1,6 @@
 //! Tests of LU of matrices with many rows or columns.
 
-use lapidary::MatMut;
-use lapidary::core::{Getrf, Scalar};
+use lapidary::{Getrf, MatMut, Scalar};
 use lapidary_conformance::cases::{GetrfCase, Shape};
 use lapidary_conformance::oracle::Dense;
 use lapidary_conformance::properties::getrf::check_large_exact;

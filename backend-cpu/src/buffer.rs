@@ -1,6 +1,6 @@
 //! Memory of a CPU device: host memory that only the device's commands access.
 
-use memmap2::MmapMut;
+use crate::pages::{Pages, advise, map};
 
 /// A zeroed region of pages, aligned for every element type. Commands write to the region of pages through a shared reference to
 /// the `Buffer`. The engine guarantees that two conflicting commands never run at the same time.
@@ -10,7 +10,7 @@ use memmap2::MmapMut;
 #[derive(Debug)]
 pub struct Buffer {
     /// The mapped pages; `None` for a buffer of 0 bytes, because an empty region cannot be mapped.
-    pages: Option<MmapMut>,
+    pages: Option<Pages>,
     start: *mut u8,
 }
 
@@ -29,7 +29,7 @@ impl Buffer {
         if bytes == 0 {
             return Ok(Buffer { pages: None, start: std::ptr::NonNull::<u64>::dangling().as_ptr().cast() });
         }
-        let mut pages = MmapMut::map_anon(bytes)?;
+        let mut pages = map(bytes)?;
         advise(&pages);
         let start = pages.as_mut_ptr();
         Ok(Buffer { pages: Some(pages), start })
@@ -41,14 +41,4 @@ impl Buffer {
         debug_assert!(self.pages.as_ref().is_none_or(|pages| pages.as_ptr() == self.start.cast_const()));
         self.start.cast()
     }
-}
-
-/// Requests huge pages from the system. A kernel reads many columns at once, and with small pages each column would lie on pages of
-/// its own.
-pub(crate) fn advise(pages: &MmapMut) {
-    #[cfg(target_os = "linux")]
-    // the request is only a hint, so its error is ignored: without huge pages, kernels are slower
-    let _ = pages.advise(memmap2::Advice::HugePage);
-    #[cfg(not(target_os = "linux"))]
-    let _ = pages;
 }

@@ -4,6 +4,7 @@ mod buffer;
 mod conv;
 mod device;
 pub mod fast;
+mod pages;
 pub mod reference;
 mod team;
 pub mod tile;

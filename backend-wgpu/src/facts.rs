@@ -37,6 +37,8 @@ const VENDORS: [(u32, &str); 9] = [
 /// `disk` stores the answer of the probe.
 pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Option<usize>) -> DeviceFacts {
     let wgpu::AdapterInfo { name: model, driver, driver_info, backend, device_type, vendor, .. } = queue.device().adapter_info();
+    // a browser may keep the name of its adapter to itself
+    let model = if model.is_empty() { "unnamed adapter".to_owned() } else { model };
     let features = queue.device().features();
     let (kind, flops, bandwidth) = match device_type {
         wgpu::DeviceType::DiscreteGpu | wgpu::DeviceType::VirtualGpu => (DeviceKind::Gpu, 5e12, 1e10),
@@ -53,7 +55,7 @@ pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Op
     let found = [(waits, Feature::GroupsMayWait), (has_parts, Feature::PartsOfVectors)];
     let limits = kernel_limits(&queue.device().limits());
     DeviceFacts {
-        description: format!("{model}, {driver} ({backend})"),
+        description: if driver.is_empty() { format!("{model} ({backend})") } else { format!("{model}, {driver} ({backend})") },
         limits: if is_cpu { Limits { loop_iterations: LOOP_ITERATIONS, ..limits } } else { limits },
         features: told.chain(found.into_iter().filter(|(is_there, _)| *is_there).map(|(_, feature)| feature)).collect(),
         dtypes: if features.contains(wgpu::Features::SHADER_F64) { vec![DType::F32, DType::F64] } else { vec![DType::F32] },

@@ -8,6 +8,7 @@ use lapidary_core::{HostElements, Pending, Result, StreamQueue, StreamWork, Toke
 use crate::buffer::Buffer;
 use crate::conv::view;
 use crate::device::WgpuDevice;
+use crate::host;
 use crate::queue::{Ended, Queue, Submission, wait_for};
 
 /// A copy from the device to host memory.
@@ -130,12 +131,14 @@ impl Pending for Running {
         wait_for(|| self.poll())
     }
 
-    /// Elsewhere than in a browser, callbacks run only while a thread polls the device.
+    /// Elsewhere than in a browser, callbacks run only while a thread polls the device. In a browser, the waker is registered with one end
+    /// that is not yet reached. An end that is reached wakes at once, and a task that polls again at once would leave the browser no time
+    /// to report the other ends.
     fn wake_on_end(&self, waker: &Waker) -> bool {
-        if cfg!(target_family = "wasm") {
-            self.submission.end.wake_on_end(waker);
-            self.reads.iter().for_each(|read| read.end.wake_on_end(waker));
+        if !host::MAY_WAIT {
+            let mut ends = std::iter::once(&*self.submission.end).chain(self.reads.iter().map(|read| &read.end));
+            ends.find(|end| !end.is_reached()).map_or_else(|| waker.wake_by_ref(), |end| end.wake_on_end(waker));
         }
-        cfg!(target_family = "wasm")
+        !host::MAY_WAIT
     }
 }

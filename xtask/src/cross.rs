@@ -1,6 +1,7 @@
 //! Chooses a compiler for other systems. If rustup has installed the standard libraries of these systems, the compiler is that of
 //! the toolchain in use. Otherwise Debian's compiler is used, and builds the standard libraries from source.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::packages;
@@ -24,7 +25,18 @@ pub fn cargo(ws: &Workspace, command: &str, targets: &[&str], args: &[&str]) -> 
     let cargo = ws.cargo(&[&["-Zbuild-std=std,panic_abort"][..], &args].concat());
     // Debian's compiler has a target folder of its own, since the two compilers cannot share build outputs.
     let cargo = cargo.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", ws.target("debian"));
+    let cargo = match toolchain_linker() {
+        Some(linker) => cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker),
+        None => cargo,
+    };
     Ok((cargo, "by Debian's compiler"))
+}
+
+/// The linker of the toolchain in use. Debian's compiler has no linker for a browser.
+fn toolchain_linker() -> Option<PathBuf> {
+    let output = Command::new("rustc").args(["--print", "target-libdir"]).output().ok()?;
+    let libraries = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    Some(libraries.with_file_name("bin").join("rust-lld")).filter(|linker| linker.exists())
 }
 
 /// Installs Debian's packages that are missing.

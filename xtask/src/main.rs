@@ -1,7 +1,8 @@
-//! Runs the chores of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`,
-//! `cargo xtask kernels`, `cargo xtask ptx`.
+//! Runs the chores of the project: `cargo xtask test`, `cargo xtask web`, `cargo xtask tidy`,
+//! `cargo xtask bench`, `cargo xtask kernels`, `cargo xtask ptx`.
 
 mod bench;
+mod browser;
 mod cross;
 mod debian13;
 mod drivers;
@@ -21,8 +22,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
-                              STEPS: prepare fmt tidy clippy msrv wasm types loom sanitize tests foreign oclgrind debian13
+                              STEPS: prepare fmt tidy clippy msrv wasm types loom sanitize tests foreign browser oclgrind debian13
 cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)
+cargo xtask web [PORT]        builds the page of the folder web, and serves it on localhost
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
                               ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest streams, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
@@ -50,6 +52,8 @@ fn chore(args: &[&str]) -> Result<()> {
     let workspace = || workspace::Workspace::load();
     match args {
         ["test", steps @ ..] => test::run(&workspace()?, steps),
+        ["web"] => browser::serve(&workspace()?, None),
+        ["web", port] => browser::serve(&workspace()?, Some(port)),
         ["tidy"] => tidy::run(&workspace()?),
         ["bench", rest @ ..] => bench::run(&workspace()?, rest),
         ["kernels", files @ ..] => kernels::run(&workspace()?, files),

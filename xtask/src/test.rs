@@ -3,6 +3,7 @@
 //! Fast steps run before slow steps. The step [`prepare`] installs the drivers on which the backends are tested.
 
 use crate::Result;
+use crate::browser;
 use crate::debian13;
 use crate::drivers;
 use crate::runner::toolchain;
@@ -21,8 +22,10 @@ pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--a
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
 /// Names of the steps in their order.
-const STEPS: [&str; 13] =
-    ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "oclgrind", "debian13"];
+const STEPS: [&str; 14] = [
+    "prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "browser", "oclgrind",
+    "debian13",
+];
 
 /// Name of a step that runs only on request, since it takes long and installs many packages.
 const SYSTEMS: &str = "systems";
@@ -49,6 +52,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
         Ok(total(&results))
     })?;
     steps.step("foreign", || foreign(ws))?;
+    steps.step("browser", || browser::test(ws))?;
     steps.step("oclgrind", || drivers::watch(ws))?;
     steps.step("debian13", || debian13::check(ws))?;
     if wanted.contains(&SYSTEMS) {

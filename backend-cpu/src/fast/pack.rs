@@ -3,18 +3,16 @@
 use std::cell::Cell;
 use std::panic::resume_unwind;
 
-use memmap2::MmapMut;
-
 use super::micro::Strided;
 use super::simd::Simd;
 use super::transpose::transpose;
-use crate::buffer::advise;
+use crate::pages::{self, Pages, advise};
 use crate::tile::Tile;
 
 thread_local! {
     /// One region of pages for products on this thread alone, and one for products by a team. The caller of a team needs both
     /// regions at the same time, because it also computes products alone.
-    static PAGES: [Cell<Option<MmapMut>>; 2] = const { [const { Cell::new(None) }; 2] };
+    static PAGES: [Cell<Option<Pages>>; 2] = const { [const { Cell::new(None) }; 2] };
 }
 
 /// Memory for packed blocks, which the thread keeps between calls.
@@ -22,7 +20,7 @@ thread_local! {
 /// The caller holds the memory as a value. The memory is not passed to a closure, because the compiler would compile a closure
 /// without the target features of the kernel.
 pub(super) struct Workspace {
-    pages: Option<MmapMut>,
+    pages: Option<Pages>,
     /// Index of the memory in [`PAGES`].
     index: usize,
 }
@@ -61,10 +59,10 @@ impl Workspace {
 /// Maps memory for packed blocks in whole huge pages. Memory of at most an eighth of a huge page is mapped in small pages, because
 /// a thread's first product would otherwise wait until the system has filled a huge page with zeros
 /// (bench/results/2026-11-25-cpu-small-products.txt).
-fn map(bytes: usize) -> MmapMut {
+fn map(bytes: usize) -> Pages {
     let is_small = bytes <= HUGE_PAGE / 8;
     let size = if is_small { bytes.next_power_of_two() } else { bytes.next_multiple_of(HUGE_PAGE) };
-    let mapped = if is_refused() { Err(std::io::ErrorKind::OutOfMemory.into()) } else { MmapMut::map_anon(size) };
+    let mapped = if is_refused() { Err(std::io::ErrorKind::OutOfMemory.into()) } else { pages::map(size) };
     let pages = mapped.unwrap_or_else(|source| refuse(NoMemory { bytes: size, source }));
     if !is_small {
         advise(&pages);

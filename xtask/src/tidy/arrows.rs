@@ -34,6 +34,7 @@ const ROWS: &[Row] = &[
     Row { crates: "lapidary-cli", may_use: &["lapidary", SUITE, HOST, TUNE], tests_may_use: &[] },
     Row { crates: "lapidary-capi", may_use: &["lapidary"], tests_may_use: &[] },
     Row { crates: "lapidary-bench", may_use: &["lapidary", CPU, HOST], tests_may_use: &[] },
+    Row { crates: "lapidary-web", may_use: &["lapidary"], tests_may_use: &[] },
     Row { crates: "lapidary-xtask", may_use: &[], tests_may_use: &[] },
 ];
 

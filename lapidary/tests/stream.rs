@@ -122,8 +122,7 @@ fn many_calls_before_the_first_wait_end_and_their_memory_is_bounded() {
             stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut()).beta(1.0)).unwrap();
         }
         if let (Some(before), Some(after)) = (held, resident_bytes()) {
-            eprintln!("{}: {} KiB", name(&machine), (after - before.min(after)) >> 10);
-            assert!(after < before + (256 << 20), "{}: {before} bytes became {after}", name(&machine));
+            assert!(after < before + (24 << 20), "{}: {before} bytes became {after}", name(&machine));
         }
         stream.wait().unwrap();
         assert_eq!(stream.read(&c).unwrap().wait().unwrap()[0], CALLS as f32, "{}", name(&machine));

@@ -125,3 +125,8 @@ pub use resident::DeviceMatrix;
 pub use select::{Backend, Numbers, Select};
 pub use settings::Settings;
 pub use stream::{DevicePivots, Done, Reading, ReadingPivots, Stream};
+
+/// The examples of docs/embedding.md, as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+struct Embedding;

@@ -1,6 +1,7 @@
 //! An application that computes and draws with one wgpu device. Lapidary solves a system in the buffers of the application, and the
 //! shaders of the application draw the solution from these buffers. Neither the matrix of the system nor the solution leaves the
-//! device.
+//! device. No call waits between the shader that writes the matrix and the picture: Lapidary's calls go into a stream, and the device
+//! runs them between the commands of the application.
 //!
 //! `cargo run --release -p lapidary --example wgpu_app -- potential.png`
 //!
@@ -22,7 +23,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use lapidary::wgpu::{WgpuDevice, wgpu};
-use lapidary::{Machine, Settings};
+use lapidary::{DeviceMatrix, DevicePivots, Machine, Op, Settings, Stream};
 
 use app::{App, WIDTH};
 
@@ -74,19 +75,51 @@ impl Capacitor {
     }
 }
 
-/// Computes the potential in a buffer of the application.
-fn solve(app: &App, problem: &Capacitor) -> Result<wgpu::Buffer, Box<dyn Error>> {
-    let n = problem.unknowns();
-    let (a, b) = (app.shared(n * n), app.shared(n));
-    app.fill(n, &a, &b);
+/// The system in buffers of the application, and the stream that solves it. An application with a window keeps a `Solver`, and calls
+/// [`Solver::enqueue`] for each picture.
+struct Solver {
+    stream: Stream,
+    /// The buffers of the matrix and of the right-hand side. The solution replaces the right-hand side.
+    buffers: [wgpu::Buffer; 2],
+    matrix: DeviceMatrix<f32>,
+    rhs: DeviceMatrix<f32>,
+}
 
-    let settings = Settings::from_env()?;
-    let shared = WgpuDevice::from_parts(app.device.clone(), app.queue.clone(), Arc::new(settings.program_cache()))?;
-    let machine = Machine::from_wgpu(vec![shared], &settings)?;
-    let size = n as usize;
-    let (mut matrix, mut rhs) = (machine.wrap_wgpu::<f32>(&a, size, size)?, machine.wrap_wgpu::<f32>(&b, size, 1)?);
-    drop(machine.gesv(matrix.view_mut(), rhs.view_mut())?);
-    Ok(b)
+impl Solver {
+    fn open(app: &App, problem: &Capacitor) -> Result<Self, Box<dyn Error>> {
+        let n = problem.unknowns();
+        let buffers = [app.shared(n * n), app.shared(n)];
+        let settings = Settings::from_env()?;
+        let shared = WgpuDevice::from_parts(app.device.clone(), app.queue.clone(), Arc::new(settings.program_cache()))?;
+        let machine = Machine::from_wgpu(vec![shared], &settings)?;
+        let size = n as usize;
+        let (matrix, rhs) = (machine.wrap_wgpu(&buffers[0], size, size)?, machine.wrap_wgpu(&buffers[1], size, 1)?);
+        Ok(Solver { stream: machine.stream(0)?, buffers, matrix, rhs })
+    }
+
+    /// Submits the computation of the potential. Commands that the application submits afterwards find the potential in
+    /// [`Solver::solution`].
+    fn enqueue(&mut self, app: &App, problem: &Capacitor) -> Result<DevicePivots, Box<dyn Error>> {
+        let [a, b] = &self.buffers;
+        app.fill(problem.unknowns(), a, b);
+        let pivots = self.stream.getrf(self.matrix.view_mut())?;
+        self.stream.getrs(Op::NoTrans, self.matrix.view(), &pivots, self.rhs.view_mut())?;
+        // Without `flush`, the device may run commands of the application before the solve.
+        self.stream.flush();
+        Ok(pivots)
+    }
+
+    fn solution(&self) -> &wgpu::Buffer {
+        &self.buffers[1]
+    }
+
+    /// Waits for the factorisation, and returns an error if the matrix was singular or a call failed.
+    fn check(&self, pivots: &DevicePivots) -> Result<(), Box<dyn Error>> {
+        match self.stream.read_pivots(pivots)?.wait()?.1.get() {
+            0 => Ok(()),
+            pivot => Err(format!("the potential is not determined: pivot {pivot} is zero").into()),
+        }
+    }
 }
 
 fn encoded(pixels: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
@@ -120,8 +153,11 @@ fn run(options: Options) -> Result<(), Box<dyn Error>> {
     let adapter = adapter.map_err(|error| format!("nothing is drawn, there is no adapter: {error}"))?;
     let problem = Capacitor::new(24, 15);
     let app = App::open(&adapter, &problem)?;
-    let solution = solve(&app, &problem)?;
-    let picture = encoded(&app.draw(&solution, problem.rows())?)?;
+    let mut solver = Solver::open(&app, &problem)?;
+    let pivots = solver.enqueue(&app, &problem)?;
+    let pixels = app.draw(solver.solution(), problem.rows())?;
+    solver.check(&pivots)?;
+    let picture = encoded(&pixels)?;
     atomic::write_atomically(&out, &picture)?;
     println!("{}: {} points solved and drawn in {}", adapter.get_info().name, problem.unknowns(), out.display());
     Ok(())

@@ -2,7 +2,7 @@
 
 use lapidary::wgpu::list;
 
-use super::{App, Capacitor, WIDTH, encoded, solve};
+use super::{App, Capacitor, Solver, WIDTH, encoded};
 
 /// Returns the residual of the equation of a point, and whether the value of the point lies between the values of its neighbours.
 fn equation(problem: &Capacitor, u: impl Fn(u32, u32) -> f32, [x, y]: [u32; 2]) -> (f32, bool) {
@@ -21,8 +21,9 @@ fn the_potential_solves_the_equations_and_is_drawn() {
     for found in list().devices {
         let problem = Capacitor::new(24, 15);
         let app = App::open(&found.adapter, &problem).unwrap();
-        let buffer = solve(&app, &problem).unwrap();
-        let solution = app.read(&buffer);
+        let mut solver = Solver::open(&app, &problem).unwrap();
+        let pivots = solver.enqueue(&app, &problem).unwrap();
+        let solution = app.read(solver.solution());
         let wall = |x, y| x == 0 || y == 0 || x > problem.width || y > problem.height;
         let u = |x, y| if wall(x, y) { 0.0 } else { solution[(x - 1 + (y - 1) * problem.width) as usize] };
         // The limit is bound 9 of docs/numerics.md without its factor n, for ‖A‖ = 8 and ‖x‖ = ‖b‖ = 1.
@@ -35,7 +36,11 @@ fn the_potential_solves_the_equations_and_is_drawn() {
             }
         }
 
-        let pixels = app.draw(&buffer, problem.rows()).unwrap();
+        // each computation writes the matrix again; the device holds more and more calls back that are not flushed
+        let mut pivots = vec![pivots];
+        pivots.extend((0..4).map(|_| solver.enqueue(&app, &problem).unwrap()));
+        let pixels = app.draw(solver.solution(), problem.rows()).unwrap();
+        pivots.iter().for_each(|pivots| solver.check(pivots).unwrap());
         // returns red and blue of the pixel in the middle of the plate with this potential
         let pixel = |volts: f32| {
             let plate: Vec<usize> = (0..problem.held.len()).filter(|&at| problem.held[at] == Some(volts)).collect();

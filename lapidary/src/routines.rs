@@ -11,6 +11,17 @@ use crate::singular::singular;
 impl Machine {
     /// Computes the product `C ← α·op(A)·op(B) + β·C`.
     ///
+    /// ```
+    /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (a, b) = ([1.0, 2.0, 3.0, 4.0], [1.0, 1.0]); // column-major
+    /// let mut c = [10.0, 10.0];
+    /// let product = Gemm::new(MatRef::col_major(&a, 2, 2)?, MatRef::col_major(&b, 2, 1)?, MatMut::col_major(&mut c, 2, 1)?);
+    /// machine.gemm(product.alpha(2.0).trans_a().beta(0.5))?; // C ← 2·Aᵀ·B + C/2
+    /// assert_eq!(c, [11.0, 19.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The shapes do not agree, or a device failed.
     pub fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
@@ -58,7 +69,19 @@ impl Machine {
     }
 
     /// Factors `A = P·L·U` in place. The returned [`Info`] holds the index of the first pivot that is exactly zero, if any. A
-    /// zero pivot is not an error; the factorisation is completed.
+    /// zero pivot is not an error; the factorisation is completed. [`Machine::getrs`] solves with the factors.
+    ///
+    /// ```
+    /// use lapidary::{Getrf, Getrs, Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (mut a, mut ipiv, mut x) = ([0.0, 2.0, 4.0, 1.0], [0; 2], [4.0, 3.0]);
+    /// let info = machine.getrf_into(Getrf::new(MatMut::col_major(&mut a, 2, 2)?, &mut ipiv))?;
+    /// info.check()?; // no pivot is zero
+    /// assert_eq!((a, ipiv), ([2.0, 0.0, 1.0, 4.0], [1, 1])); // rows 0 and 1 were exchanged
+    /// machine.getrs(Getrs::new(MatRef::col_major(&a, 2, 2)?, &ipiv, MatMut::col_major(&mut x, 2, 1)?))?;
+    /// assert_eq!(x, [1.0, 1.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The arguments do not agree, or a device failed.
@@ -87,7 +110,19 @@ impl Machine {
         Ok((Info::new(usize::try_from(info).expect("info counts rows")), copy.filter(|_| info == 0)))
     }
 
-    /// Factors `A = P·L·U` in place and returns an [`Lu`] that solves systems with these factors.
+    /// Factors `A = P·L·U` in place and returns an [`Lu`] that solves systems with these factors. [`Machine::getrf_owned`] factors a
+    /// matrix that the result owns.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, Op, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (mut a, mut x, mut y) = ([4.0, 0.0, 2.0, 1.0], [6.0, 1.0], [4.0, 3.0]);
+    /// let lu = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?;
+    /// lu.solve(MatMut::col_major(&mut x, 2, 1)?)?; // A·x = (6, 1)
+    /// lu.solve_with(Op::Trans, MatMut::col_major(&mut y, 2, 1)?)?; // Aᵀ·y = (4, 3)
+    /// assert_eq!((x, y), ([1.0, 1.0], [1.0, 1.0]));
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A has more rows than `i32` can count, or a device failed.
@@ -97,7 +132,19 @@ impl Machine {
         Ok(Lu { machine: self.clone(), factors: Factors::Borrowed(a), copy, ipiv, info: info.get() })
     }
 
-    /// Solves a system from the factors of A: `B ← op(A)⁻¹·B`.
+    /// Solves a system from the factors of A: `B ← op(A)⁻¹·B`. The factors may come from [`Machine::getrf_into`] (see the example
+    /// there) or from another library; row indices in `ipiv` are 0-based.
+    ///
+    /// ```
+    /// use lapidary::{Getrs, Machine, MatMut, MatRef, Op, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let factors = [4.0, 0.5, 2.0, 3.0]; // L = [1 0; 0.5 1], U = [4 2; 0 3]: A = [4 2; 2 4]
+    /// let mut x = [6.0, 6.0];
+    /// let solve = Getrs::new(MatRef::col_major(&factors, 2, 2)?, &[0, 1], MatMut::col_major(&mut x, 2, 1)?);
+    /// machine.getrs(solve.op(Op::Trans))?;
+    /// assert_eq!(x, [1.0, 1.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero; B is not changed. Another error is
@@ -131,6 +178,17 @@ impl Machine {
 
     /// Exchanges row `i` of A with row `ipiv[i]`, for all `i` in ascending or descending order.
     ///
+    /// ```
+    /// use lapidary::{Laswp, Machine, MatMut, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (mut a, ipiv) = ([1.0, 2.0, 3.0], [2, 2, 2]);
+    /// machine.laswp(Laswp::new(MatMut::col_major(&mut a, 3, 1)?, &ipiv))?;
+    /// assert_eq!(a, [3.0, 1.0, 2.0]);
+    /// machine.laswp(Laswp::new(MatMut::col_major(&mut a, 3, 1)?, &ipiv).backward())?; // undoes the exchanges
+    /// assert_eq!(a, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The arguments do not agree, or a device failed.
     pub fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
@@ -144,6 +202,20 @@ impl Machine {
     }
 
     /// Solves A·X = B: `B ← A⁻¹·B`. The factors of A replace A.
+    ///
+    /// ```
+    /// use lapidary::{ErrorKind, Machine, MatMut, Outputs, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (mut a, mut x) = ([4.0, 0.0, 2.0, 1.0], [6.0, 1.0]);
+    /// let lu = machine.gesv(MatMut::col_major(&mut a, 2, 2)?, MatMut::col_major(&mut x, 2, 1)?)?;
+    /// assert_eq!((x, lu.info()), ([1.0, 1.0], 0));
+    ///
+    /// let (mut singular, mut b) = ([1.0, 2.0, 2.0, 4.0], [1.0, 1.0]);
+    /// let error = machine.gesv(MatMut::col_major(&mut singular, 2, 2)?, MatMut::col_major(&mut b, 2, 1)?).unwrap_err();
+    /// assert_eq!((error.kind(), error.outputs()), (ErrorKind::Singular { pivot: 2 }, Some(Outputs::FactorsInA)));
+    /// assert_eq!(b, [1.0, 1.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero; A then holds its factors, and B is not

@@ -66,6 +66,7 @@ mod price;
 pub mod probe;
 mod refine;
 mod resident;
+mod routines;
 mod run;
 mod schedules;
 mod select;

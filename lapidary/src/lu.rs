@@ -51,18 +51,28 @@ pub(crate) fn check_system<T: Scalar>(operation: &'static str, a: &MatRef<'_, T>
 
 impl<T: Scalar> Lu<'_, T> {
     /// Returns 0 if no pivot is zero, else the index `i`, counted from 1, of the first pivot `U(i, i)` that is exactly zero.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let mut a = [1.0, 2.0, 2.0, 4.0]; // the second column is twice the first
+    /// let lu = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?;
+    /// assert_eq!((lu.info(), lu.ipiv()), (2, &[1, 1][..])); // rows 0 and 1 were exchanged
+    /// assert_eq!((lu.factors().at(1, 0), lu.factors().at(1, 1)), (0.5, 0.0)); // L(1, 0) and U(1, 1)
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     #[must_use]
     pub fn info(&self) -> usize {
         self.info
     }
 
-    /// Returns the row exchanges: row `i` was exchanged with row `ipiv[i]`, in ascending order of `i`. Row indices are 0-based.
+    /// Returns the row exchanges (example: [`Lu::info`]): row `i` was exchanged with row `ipiv[i]`, in ascending order of `i`. Row indices are 0-based.
     #[must_use]
     pub fn ipiv(&self) -> &[i32] {
         &self.ipiv
     }
 
-    /// Returns L and U in one matrix. The unit diagonal of L is not stored.
+    /// Returns L and U in one matrix (example: [`Lu::info`]). The unit diagonal of L is not stored.
     #[must_use]
     pub fn factors(&self) -> MatRef<'_, T> {
         match &self.factors {
@@ -84,7 +94,18 @@ impl<T: Scalar> Lu<'_, T> {
         self.machine.pivots(operation, self.factors())
     }
 
-    /// Solves A·X = B: `B ← A⁻¹·B`.
+    /// Solves A·X = B: `B ← A⁻¹·B`. X and B may have several columns.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let mut a = [4.0, 0.0, 2.0, 1.0];
+    /// let lu = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?;
+    /// let mut x = [6.0, 1.0, 4.0, 0.0]; // two right-hand sides
+    /// lu.solve(MatMut::col_major(&mut x, 2, 2)?)?;
+    /// assert_eq!(x, [1.0, 1.0, 1.0, 0.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero; B is not changed. Another error is
@@ -94,6 +115,17 @@ impl<T: Scalar> Lu<'_, T> {
     }
 
     /// Solves op(A)·X = B: `B ← op(A)⁻¹·B`.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, Op, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let mut a = [4.0, 0.0, 2.0, 1.0];
+    /// let lu = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?;
+    /// let mut x = [4.0, 3.0];
+    /// lu.solve_with(Op::Trans, MatMut::col_major(&mut x, 2, 1)?)?;
+    /// assert_eq!(x, [1.0, 1.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// This method returns the same errors as [`Lu::solve`].
@@ -165,6 +197,15 @@ impl<T: Scalar> Lu<'_, T> {
     /// units[j]·|x − A⁻¹·b|_j` does not exceed the error bound. If all `units` are one, the error bound is a bound of the error
     /// in the maximum norm. The result is an estimate of the error bound: it may be smaller than the error bound, but seldom by
     /// more than a factor of three. The result is infinite if the error bound exceeds the range of `f64`.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let mut a = [2.0, 1.0, 0.0, 4.0]; // A⁻¹ = [1/2 0; -1/8 1/4]
+    /// let lu = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?;
+    /// assert_eq!(lu.error_bound(&[4.0, 0.0], &[1.0, 1.0])?, 2.0);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// A is singular or not square, the length of a slice is not the order of A, or a device failed.

@@ -1,6 +1,7 @@
-//! Runs the chores of the project: `cargo xtask test`, `cargo xtask web`, `cargo xtask tidy`,
-//! `cargo xtask bench`, `cargo xtask kernels`, `cargo xtask ptx`.
+//! Runs the chores of the project: `cargo xtask test`, `cargo xtask web`, `cargo xtask api`,
+//! `cargo xtask tidy`, `cargo xtask bench`, `cargo xtask kernels`, `cargo xtask ptx`.
 
+mod api;
 mod bench;
 mod browser;
 mod cross;
@@ -22,9 +23,10 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
-                              STEPS: prepare fmt tidy clippy msrv wasm types loom sanitize tests foreign browser oclgrind debian13
+                              STEPS: prepare fmt tidy clippy api msrv wasm types loom sanitize tests foreign browser oclgrind debian13
 cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)
 cargo xtask web [PORT]        builds the page of the folder web, and serves it on localhost
+cargo xtask api               accepts the present public API of the library (lapidary/public-api.txt)
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
                               ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest streams, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
@@ -54,6 +56,7 @@ fn chore(args: &[&str]) -> Result<()> {
         ["test", steps @ ..] => test::run(&workspace()?, steps),
         ["web"] => browser::serve(&workspace()?, None),
         ["web", port] => browser::serve(&workspace()?, Some(port)),
+        ["api"] => api::accept(&workspace()?),
         ["tidy"] => tidy::run(&workspace()?),
         ["bench", rest @ ..] => bench::run(&workspace()?, rest),
         ["kernels", files @ ..] => kernels::run(&workspace()?, files),

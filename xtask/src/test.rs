@@ -3,6 +3,7 @@
 //! Fast steps run before slow steps. The step [`prepare`] installs the drivers on which the backends are tested.
 
 use crate::Result;
+use crate::api;
 use crate::browser;
 use crate::debian13;
 use crate::drivers;
@@ -22,9 +23,9 @@ pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--a
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
 /// Names of the steps in their order.
-const STEPS: [&str; 14] = [
-    "prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "browser", "oclgrind",
-    "debian13",
+const STEPS: [&str; 15] = [
+    "prepare", "fmt", "tidy", "clippy", "api", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "browser",
+    "oclgrind", "debian13",
 ];
 
 /// Name of a step that runs only on request, since it takes long and installs many packages.
@@ -41,6 +42,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("fmt", || ws.cargo(&["fmt", "--all", "--check"]).run().map(|()| String::new()))?;
     steps.step("tidy", || tidy::run(ws).map(|()| String::new()))?;
     steps.step("clippy", || clippy(ws))?;
+    steps.step("api", || api::check(ws))?;
     steps.step("msrv", || msrv(ws))?;
     steps.step("wasm", || types::browser(ws))?;
     steps.step("types", || types::arm(ws))?;

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use lapidary::{Gemm, Machine};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -125,14 +126,18 @@ async fn clients_that_disconnect_do_not_end_the_server() {
     }
 }
 
-/// Enqueues products that occupy the device of the service.
+/// Enqueues products that occupy the device of the service for about a second.
 fn occupy(machine: &Machine, service: &Service) {
     let (n, device) = (200, service.factors.device());
     let stream = machine.stream(device).unwrap();
     let [a, mut c] = [(); 2].map(|()| machine.zeros_on::<f64>(device, n, n).unwrap());
-    for _ in 0..50 {
-        stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap();
-    }
+    let mut multiply = |times: u128| (0..times).for_each(|_| stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap());
+    multiply(1); // may compile kernels
+    stream.wait().unwrap();
+    let start = Instant::now();
+    multiply(10);
+    stream.wait().unwrap();
+    multiply(10_000_000 / start.elapsed().as_micros().clamp(10_000, 1_000_000));
     stream.flush();
 }
 

@@ -11,62 +11,87 @@ use crate::conv::{failed, view};
 use crate::device::OpenClDevice;
 use crate::queue::{poll, wait};
 use crate::running::Running;
+use crate::transfers::Direction;
+
+/// A transfer of a stream, and its host memory.
+type Transfer = (Event, HostElements);
 
 /// Host memory that the driver may still access, with the events of its transfers.
 #[derive(Debug, Default)]
-pub(crate) struct InTransfer(Mutex<Vec<(Event, HostElements)>>);
+pub(crate) struct InTransfer(Mutex<Vec<Transfer>>);
 
 impl InTransfer {
-    /// Keeps host memory until its transfer has ended, and frees the memory of transfers that have ended.
+    /// Keeps host memory until its transfer has ended.
     fn keep(&self, event: Event, memory: HostElements) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((event, memory));
+    }
+
+    /// Frees the memory of transfers that have ended.
+    fn free_ended(&self) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(event, _)| poll(event).is_pending());
-        kept.push((event, memory));
+        let (pending, ended) = kept.drain(..).partition(|(event, _)| poll(event).is_pending());
+        *kept = pending;
+        drop(kept);
+        free(ended);
     }
 }
 
 impl Drop for InTransfer {
     fn drop(&mut self) {
-        for (event, memory) in self.0.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            if wait(&event).is_err() {
-                // the driver may still access the memory of a failed transfer
-                std::mem::forget(memory);
-            }
+        free(std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner)));
+    }
+}
+
+/// Waits for transfers and frees their memory.
+fn free(transfers: Vec<Transfer>) {
+    for (event, memory) in transfers {
+        if wait(&event).is_err() {
+            // the driver may still access the memory of a failed transfer
+            std::mem::forget(memory);
         }
+    }
+}
+
+impl OpenClDevice {
+    /// Enqueues a transfer between host memory and the beginning of a buffer in the queue of streams.
+    ///
+    /// # Safety
+    /// The contract of [`StreamQueue::enqueue`] holds.
+    unsafe fn transfer_in_stream(&self, direction: Direction, buffer: &Buffer, memory: HostElements) -> Result<()> {
+        let queue = Arc::clone(self.kernels().stream_queue());
+        let (mem, bytes, start, no_events) = (buffer.handle(), memory.bytes(), memory.start().cast(), std::ptr::null());
+        // SAFETY: the caller guarantees access to the buffer and to the memory, which `keep` keeps until the transfer has ended.
+        let (call, event) = unsafe {
+            match direction {
+                Direction::ToDevice => {
+                    let event = enqueue_write_buffer(queue.handle(), mem, CL_NON_BLOCKING, 0, bytes, start, 0, no_events);
+                    ("clEnqueueWriteBuffer", event)
+                }
+                Direction::ToHost => {
+                    let event = enqueue_read_buffer(queue.handle(), mem, CL_NON_BLOCKING, 0, bytes, start, 0, no_events);
+                    ("clEnqueueReadBuffer", event)
+                }
+            }
+        };
+        self.in_transfer().keep(Event(event.map_err(|code| failed(call, code))?), memory);
+        queue.flush()
     }
 }
 
 impl StreamQueue for OpenClDevice {
     unsafe fn enqueue(&self, work: StreamWork<'_>) -> Result<()> {
-        self.health().unless_lost(|| match work {
-            // SAFETY: the caller guarantees the contract of `StreamQueue::enqueue`.
-            StreamWork::Run(instruction) => unsafe {
-                self.kernels().enqueue_in_stream(instruction.dtype(), &instruction.map(view))
-            },
-            StreamWork::Write { from, to } => {
-                let (queue, mem, no_events): (_, &Buffer, _) =
-                    (Arc::clone(self.kernels().stream_queue()), to.get(), std::ptr::null());
-                let (bytes, start) = (from.bytes(), from.start().cast());
-                // SAFETY: the caller guarantees access to the buffer and to the memory, which `keep` keeps until the transfer has ended.
-                let event =
-                    unsafe { enqueue_write_buffer(queue.handle(), mem.handle(), CL_NON_BLOCKING, 0, bytes, start, 0, no_events) };
-                self.in_transfer().keep(Event(event.map_err(|code| failed("clEnqueueWriteBuffer", code))?), from);
-                queue.flush()
-            }
-            StreamWork::Read { from, to } => {
-                let (queue, mem, no_events): (_, &Buffer, _) =
-                    (Arc::clone(self.kernels().stream_queue()), from.get(), std::ptr::null());
-                let (bytes, start) = (to.bytes(), to.start().cast());
-                // SAFETY: the caller guarantees access to the buffer and to the memory, which `keep` keeps until the transfer has ended.
-                let event =
-                    unsafe { enqueue_read_buffer(queue.handle(), mem.handle(), CL_NON_BLOCKING, 0, bytes, start, 0, no_events) };
-                self.in_transfer().keep(Event(event.map_err(|code| failed("clEnqueueReadBuffer", code))?), to);
-                queue.flush()
+        // SAFETY: the caller guarantees the contract of `StreamQueue::enqueue`.
+        self.health().unless_lost(|| unsafe {
+            match work {
+                StreamWork::Run(instruction) => self.kernels().enqueue_in_stream(instruction.dtype(), &instruction.map(view)),
+                StreamWork::Write { from, to } => self.transfer_in_stream(Direction::ToDevice, to.get(), from),
+                StreamWork::Read { from, to } => self.transfer_in_stream(Direction::ToHost, from.get(), to),
             }
         })
     }
 
     fn end(&self) -> Result<Token> {
+        self.in_transfer().free_ended();
         self.health().unless_lost(|| {
             let queue = Arc::clone(self.kernels().stream_queue());
             let event = queue.end()?;

@@ -51,11 +51,15 @@ impl Ended {
     /// Registers a waker to be woken at the end, or wakes it at once.
     pub fn wake_on_end(&self, waker: &Waker) {
         let mut wakers = self.wakers();
-        if self.is_reached() {
-            waker.wake_by_ref();
-        } else if !wakers.iter().any(|other| other.will_wake(waker)) {
-            wakers.push(waker.clone());
+        if !self.is_reached() {
+            if !wakers.iter().any(|other| other.will_wake(waker)) {
+                wakers.push(waker.clone());
+            }
+            return;
         }
+        // the lock is released first, because an executor may poll the task in `wake_by_ref`
+        drop(wakers);
+        waker.wake_by_ref();
     }
 
     fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {

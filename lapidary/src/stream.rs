@@ -35,17 +35,17 @@ use crate::resident::DeviceMatrix;
 /// the error, further calls return it, too, and do nothing.
 ///
 /// ```
-/// use lapidary::{Gemm, Machine, MatMut, Op, Select, Stream};
+/// use lapidary::{Gemm, Machine, Op, Select};
 /// let machine = Machine::open(&Select::all())?;
 /// let stream = machine.stream(0)?;
-/// let [mut a, mut b, mut c] = [2, 1, 1].map(|cols| machine.zeros_on::<f64>(0, 2, cols));
-/// let (a, b, c) = (a.as_mut()?, b.as_mut()?, c.as_mut()?);
-/// stream.write(vec![0.0, 4.0, 2.0, 1.0], a)?;
-/// stream.write(vec![1.0, 2.0], b)?;
+/// let mut a = machine.zeros_on::<f64>(0, 2, 2)?;
+/// let (mut b, mut c) = (machine.zeros_on(0, 2, 1)?, machine.zeros_on(0, 2, 1)?);
+/// stream.write(vec![0.0, 4.0, 2.0, 1.0], &mut a)?; // column-major
+/// stream.write(vec![1.0, 2.0], &mut b)?;
 /// stream.gemm(Gemm::new(a.view(), b.view(), c.view_mut()))?; // c = A·b
 /// let pivots = stream.getrf(a.view_mut())?;
 /// stream.getrs(Op::NoTrans, a.view(), &pivots, c.view_mut())?;
-/// let x = stream.read(c)?; // a future, for which this thread waits
+/// let x = stream.read(&c)?; // a future, for which this thread waits
 /// assert_eq!(*x.wait()?, [1.0, 2.0]);
 /// # Ok::<(), lapidary::Error>(())
 /// ```
@@ -105,6 +105,9 @@ impl Drop for DevicePivots {
         self.machine.runtimes()[self.resident.device].discard(self.resident.key);
     }
 }
+
+/// Minimum number of bytes that [`Stream::read`] copies to pinned memory. To pin memory takes longer than a copy of fewer bytes.
+const MIN_PINNED_BYTES: usize = 1 << 20;
 
 /// Host memory of a transfer, which the device keeps until it no longer accesses the memory.
 type Shared<T> = Arc<Mutex<Option<HostVec<T>>>>;
@@ -307,14 +310,18 @@ impl Stream {
         unsafe { self.runtime().enqueue(&self.state, "write", &[part]) }
     }
 
-    /// Enqueues the copy of a matrix to host memory, and returns a future of the elements, column-major without gaps. The host memory is
-    /// that of [`Machine::alloc_host`].
+    /// Enqueues the copy of a matrix to host memory, and returns a future of the elements, column-major without gaps. The host memory of a
+    /// large matrix is that of [`Machine::alloc_host`].
     ///
     /// # Errors
     /// The matrix does not lie on the device of the stream, the host has too little memory, or an earlier call failed.
     pub fn read<T: Scalar>(&self, from: &DeviceMatrix<T>) -> Result<Reading<T>> {
         let (rows, cols) = from.shape();
-        self.read_into(from, self.machine.alloc_host(rows * cols)?)
+        let count = rows * cols;
+        if count * T::DTYPE.size() < MIN_PINNED_BYTES {
+            return self.read_into(from, vec![T::ZERO; count]);
+        }
+        self.read_into(from, self.machine.alloc_host(count)?)
     }
 
     /// Enqueues the copy of a matrix to `to`, which the future returns.

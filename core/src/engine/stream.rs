@@ -107,7 +107,9 @@ struct Relay(Mutex<Option<Waker>>);
 
 impl Wake for Relay {
     fn wake(self: Arc<Self>) {
-        if let Some(waker) = lock(&self.0).take() {
+        // the lock is released first, because an executor may poll the task in `wake`
+        let waker = lock(&self.0).take();
+        if let Some(waker) = waker {
             waker.wake();
         }
     }
@@ -314,17 +316,15 @@ impl DeviceRuntime {
     /// begin with this wait.
     ///
     /// # Errors
-    /// The thread cannot wait, such as the thread of a browser's page. The errors of calls belong to their streams.
+    /// A call failed, or the thread cannot wait, such as the thread of a browser's page. A device without a queue does not tell the errors
+    /// of calls here, which their streams return.
     pub(super) fn settle_streams(&self) -> Result<()> {
         let enqueued = self.enqueued.load(Ordering::Acquire);
         if self.settled.load(Ordering::Acquire) >= enqueued {
             return Ok(());
         }
-        let token = self.end_of_streams()?;
-        let waited = token.wait();
-        if waited.is_err() && token.poll().is_pending() {
-            return waited;
-        }
+        let waited = self.end_of_streams()?.wait();
+        self.note_loss(waited).map_err(|error| error.with("work", "calls of streams").with("device", &self.facts().name))?;
         self.settled.fetch_max(enqueued, Ordering::AcqRel);
         Ok(())
     }

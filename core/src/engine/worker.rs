@@ -139,11 +139,15 @@ impl Pending for WaitForEnd {
 
     fn wake_on_end(&self, waker: &Waker) -> bool {
         let mut state = lock(&self.0.state);
-        if state.0 {
-            waker.wake_by_ref();
-        } else if !state.1.iter().any(|other| other.will_wake(waker)) {
-            state.1.push(waker.clone());
+        if !state.0 {
+            if !state.1.iter().any(|other| other.will_wake(waker)) {
+                state.1.push(waker.clone());
+            }
+            return true;
         }
+        // the lock is released first, because an executor may poll the task in `wake_by_ref`
+        drop(state);
+        waker.wake_by_ref();
         true
     }
 }

@@ -33,7 +33,7 @@ pub struct OpenClDevice {
     short: Option<AtomicUsize>,
     health: Health,
     /// Declared before the queues, so that transfers of streams end before a queue is released.
-    in_transfer: InTransfer,
+    in_transfer: Arc<InTransfer>,
     // the fields below are declared before `context`, so that they are dropped before the context that they use
     load: Arc<Transfers>,
     store: Arc<Transfers>,
@@ -57,7 +57,7 @@ impl OpenClDevice {
         &self.health
     }
 
-    pub(crate) fn in_transfer(&self) -> &InTransfer {
+    pub(crate) fn in_transfer(&self) -> &Arc<InTransfer> {
         &self.in_transfer
     }
 
@@ -108,6 +108,7 @@ impl OpenClDevice {
         found.facts.queues = queues.len();
         found.facts.memory = memory.map_or(found.facts.memory, |limit| Some(limit.min(found.memory)));
         let health = Health::default();
+        let in_transfer = Arc::new(InTransfer::new(&health));
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
         let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache));
@@ -121,7 +122,7 @@ impl OpenClDevice {
             cache,
             short: None,
             health,
-            in_transfer: InTransfer::default(),
+            in_transfer,
             load,
             store,
             reserve: Mutex::default(),

@@ -1,54 +1,90 @@
 //! The queue of streams, which is kernel queue 0 of the device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use cl3::command_queue::{enqueue_read_buffer, enqueue_write_buffer};
 use cl3::types::CL_NON_BLOCKING;
-use lapidary_core::{HostElements, Result, StreamQueue, StreamWork, Token};
+use lapidary_core::{HostElements, Pending, Result, StreamQueue, StreamWork, Token};
 
 use crate::buffer::{Buffer, Event};
 use crate::conv::{failed, view};
 use crate::device::OpenClDevice;
 use crate::queue::{poll, wait};
-use crate::running::Running;
+use crate::running::{Health, Running};
 use crate::transfers::Direction;
 
 /// A transfer of a stream, and its host memory.
 type Transfer = (Event, HostElements);
 
 /// Host memory that the driver may still access, with the events of its transfers.
-#[derive(Debug, Default)]
-pub(crate) struct InTransfer(Mutex<Vec<Transfer>>);
+#[derive(Debug)]
+pub(crate) struct InTransfer {
+    transfers: Mutex<Vec<Transfer>>,
+    health: Health,
+}
 
 impl InTransfer {
+    pub fn new(health: &Health) -> Self {
+        InTransfer { transfers: Mutex::default(), health: health.clone() }
+    }
+
     /// Keeps host memory until its transfer has ended.
     fn keep(&self, event: Event, memory: HostElements) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((event, memory));
+        self.transfers().push((event, memory));
     }
 
     /// Frees the memory of transfers that have ended.
     fn free_ended(&self) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.transfers();
         let (pending, ended) = kept.drain(..).partition(|(event, _)| poll(event).is_pending());
         *kept = pending;
         drop(kept);
-        free(ended);
+        self.free(ended);
+    }
+
+    /// Waits for transfers and frees their memory. The driver may still access the memory of a failed transfer, and the transfers of a
+    /// lost device may never end: their memory is not freed.
+    fn free(&self, transfers: Vec<Transfer>) {
+        for (event, memory) in transfers {
+            if self.health.lost().is_some() || wait(&event).is_err() {
+                std::mem::forget(memory);
+            }
+        }
+    }
+
+    fn transfers(&self) -> MutexGuard<'_, Vec<Transfer>> {
+        self.transfers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InTransfer {
     fn drop(&mut self) {
-        free(std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner)));
+        let transfers = std::mem::take(&mut *self.transfers());
+        self.free(transfers);
     }
 }
 
-/// Waits for transfers and frees their memory.
-fn free(transfers: Vec<Transfer>) {
-    for (event, memory) in transfers {
-        if wait(&event).is_err() {
-            // the driver may still access the memory of a failed transfer
-            std::mem::forget(memory);
+/// Work of streams. When the work has ended, the host memory of its transfers is freed.
+#[derive(Debug)]
+struct InStream {
+    running: Running,
+    in_transfer: Arc<InTransfer>,
+}
+
+impl Pending for InStream {
+    fn poll(&self) -> Poll<Result<()>> {
+        let outcome = self.running.poll();
+        if outcome.is_ready() {
+            self.in_transfer.free_ended();
         }
+        outcome
+    }
+
+    fn wait(&self) -> Result<()> {
+        let outcome = self.running.wait();
+        self.in_transfer.free_ended();
+        outcome
     }
 }
 
@@ -91,12 +127,12 @@ impl StreamQueue for OpenClDevice {
     }
 
     fn end(&self) -> Result<Token> {
-        self.in_transfer().free_ended();
         self.health().unless_lost(|| {
             let queue = Arc::clone(self.kernels().stream_queue());
             let event = queue.end()?;
             queue.flush()?;
-            Ok(Token::new(Running { queue, event, instruction: None, health: self.health().clone() }))
+            let running = Running { queue, event, instruction: None, health: self.health().clone() };
+            Ok(Token::new(InStream { running, in_transfer: Arc::clone(self.in_transfer()) }))
         })
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Kernels {
     submitted: Option<Submission>,
     /// The last submission.
     last: Option<Submission>,
+    /// Why calls of streams were not submitted, until a token reports it.
+    refused: Option<Error>,
     scratch: Scratch<Buffer>,
     /// The times of kernels, if the device records them.
     times: Option<Times>,
@@ -100,6 +102,7 @@ impl Kernels {
             bound: HashMap::new(),
             submitted: None,
             last: None,
+            refused: None,
             scratch: Scratch::default(),
             times: None,
         })
@@ -210,10 +213,11 @@ impl Kernels {
 
     /// Submits the collected calls of streams, and returns the last submission.
     pub fn end_stream(&mut self) -> Result<Option<Submission>> {
-        self.submit_stream()?;
+        let submitted = self.submit_stream();
         self.discard();
         self.stream_room = 1;
-        Ok(self.last.clone())
+        let refused = self.refused.take();
+        submitted.and(refused.map_or(Ok(()), Err)).map(|()| self.last.clone())
     }
 
     /// Makes a submission of a transfer the last one.
@@ -235,8 +239,21 @@ impl Kernels {
         self.room = CALLS_PER_PASS.0;
     }
 
-    /// Submits the collected kernel calls. The calls share one compute pass. If times are recorded, each call has a pass of its own instead.
+    /// Submits the collected kernel calls. Calls that wgpu refuses are dropped, because it would refuse them again. If they are calls of
+    /// streams, the next token reports the error, too.
     fn submit(&mut self) -> Result<()> {
+        let is_of_streams = self.in_stream > 0;
+        self.submit_calls().inspect_err(|error| {
+            self.in_stream = 0;
+            self.drop_incomplete();
+            if is_of_streams {
+                self.refused = Some(error.clone());
+            }
+        })
+    }
+
+    /// Submits the collected kernel calls. The calls share one compute pass. If times are recorded, each call has a pass of its own instead.
+    fn submit_calls(&mut self) -> Result<()> {
         if self.calls.is_empty() {
             return Ok(());
         }

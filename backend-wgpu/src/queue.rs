@@ -45,7 +45,9 @@ impl Ended {
 
     pub fn set(&self) {
         self.is_reached.store(true, Ordering::Release);
-        std::mem::take(&mut *self.wakers()).into_iter().for_each(Waker::wake);
+        // the lock is released first, because an executor may poll the task in `wake`
+        let wakers = std::mem::take(&mut *self.wakers());
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Registers a waker to be woken at the end, or wakes it at once.

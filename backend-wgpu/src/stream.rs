@@ -24,11 +24,16 @@ struct Read {
 pub(crate) struct Reads(Mutex<Vec<Arc<Read>>>);
 
 impl Reads {
-    fn pending(&self, new: Option<Arc<Read>>) -> Vec<Arc<Read>> {
+    fn add(&self, read: Arc<Read>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(read);
+    }
+
+    /// Returns all reads that no token has covered yet or that have not ended.
+    fn take_pending(&self) -> Vec<Arc<Read>> {
         let mut reads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = reads.clone();
         reads.retain(|read| !read.end.is_reached());
-        reads.extend(new);
-        reads.clone()
+        pending
     }
 }
 
@@ -45,7 +50,7 @@ impl StreamQueue for WgpuDevice {
 
     fn end(&self) -> Result<Token> {
         let last = self.kernels().end_stream()?;
-        let reads = self.reads().pending(None);
+        let reads = self.reads().take_pending();
         Ok(last.map_or(Token::DONE, |submission| Token::new(Running { queue: Arc::clone(self.queue()), submission, reads })))
     }
 }
@@ -93,7 +98,7 @@ impl WgpuDevice {
             submission
         })?;
         kernels.set_last(submission);
-        self.reads().pending(Some(read));
+        self.reads().add(read);
         Ok(())
     }
 }

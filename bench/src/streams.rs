@@ -1,7 +1,7 @@
 //! Benchmark group `streams`: times calls in a stream on each device that has its own memory, against calls of `Machine`, each of which
 //! waits, and against cuBLAS if its library is found. A series of calls is waited for once, except the calls of `Machine`.
 
-use lapidary::{DType, DeviceMatrix, Gemm, Getrf, Getrs, Machine, MatRef, Op, Result, Select, Stream};
+use lapidary::{DType, DeviceMatrix, Gemm, Getrf, Getrs, HostVec, Machine, MatMut, MatRef, Op, Reading, Result, Select, Stream};
 
 use crate::cases::{name, random};
 use crate::cublas::{Cublas, Real};
@@ -13,7 +13,7 @@ use crate::settings::Settings;
 /// Number of products in a series.
 const CALLS: usize = 2000;
 
-/// Times series of products of the orders `--n` (default 64), and the chain of a product, a factorisation and a solve of order 512.
+/// Times series of products and copies of matrices of the orders `--n` (default 64), and the chain of a product, a factorisation and a solve of order 512.
 pub fn run(settings: &Settings, report: &mut Report) -> std::result::Result<(), String> {
     let text = |error: lapidary::Error| error.to_string();
     let all = Machine::open(&Select::all()).map_err(text)?;
@@ -44,6 +44,7 @@ impl Bench<'_> {
     fn run<T: Real>(&self, report: &mut Report) -> Result<()> {
         for n in self.settings.sizes(&[64]) {
             self.products::<T>(n, report)?;
+            self.reads::<T>(n, report)?;
         }
         self.chain::<T>(512, report)
     }
@@ -83,6 +84,30 @@ impl Bench<'_> {
         if let (Some(peer), Some(memory)) = (self.peer, memory) {
             memory.into_iter().for_each(|memory| peer.free(memory));
         }
+        Ok(())
+    }
+
+    /// Times of the copy of a matrix to the host: by a stream into memory that the stream allocates, into ordinary memory and into pinned
+    /// memory, and by `DeviceMatrix::download`.
+    fn reads<T: Real>(&self, n: usize, report: &mut Report) -> Result<()> {
+        let a = self.upload::<T>(n, 1)?;
+        let stream = self.machine.stream(a.device())?;
+        let mut pinned = Some(self.machine.alloc_host::<T>(n * n)?);
+        let (mut plain, mut host) = (Some(vec![T::ZERO; n * n].into()), vec![T::ZERO; n * n]);
+        let into = |memory: &mut Option<HostVec<T>>| {
+            let to = memory.take().expect("the memory is back");
+            *memory = Some(stream.read_into(&a, to).and_then(Reading::wait).expect("the copy works"));
+        };
+        let sides = vec![
+            Side::new("read", || timed(|| drop(stream.read(&a).and_then(Reading::wait).expect("the copy works")))),
+            Side::new("into ordinary", || timed(|| into(&mut plain))),
+            Side::new("into pinned", || timed(|| into(&mut pinned))),
+            Side::new("download", || {
+                timed(|| a.download(MatMut::col_major(&mut host, n, n).expect("a view")).expect("the copy works"))
+            }),
+        ];
+        let routine = format!("{} read, {}", T::DTYPE, self.device);
+        report.add(&routine, &format!("n={n}"), Unit::Nanoseconds, &in_turn(self.settings, sides));
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Host memory that devices read and write at full speed.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use lapidary_core::{Element, Error, ErrorKind, PinnedMemory, Result, Scalar};
@@ -22,13 +23,11 @@ use crate::machine::Machine;
 /// assert_eq!(*c, [1.0, 2.0, 0.0, 1.0]);
 /// # Ok::<(), lapidary::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct HostVec<T> {
     storage: Storage<T>,
     count: usize,
 }
 
-#[derive(Debug)]
 enum Storage<T> {
     Plain(Vec<T>),
     Pinned(Box<dyn PinnedMemory>),
@@ -54,6 +53,13 @@ impl Machine {
         })?;
         data.resize(count, T::ZERO);
         Ok(HostVec { storage: Storage::Plain(data), count })
+    }
+}
+
+/// Prints the number of elements. The elements may be many, and a device may be writing them.
+impl<T> fmt::Debug for HostVec<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostVec").field("count", &self.count).finish_non_exhaustive()
     }
 }
 

@@ -6,7 +6,8 @@ use lapidary_backend_cpu::{CpuDevice, Path};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, LanePool, MatMut, Rates, RawMat, Result, Trace, TraceEvent,
+    DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, LanePool, MatMut, Rates, RawMat, Result, StreamState, Trace,
+    TraceEvent,
 };
 
 use crate::open::{boxed, open};
@@ -55,6 +56,8 @@ struct Shared {
     /// A lock for each device. Planned calls, uploads, measurements of speed, `visit_devices`, and calls on resident matrices with
     /// long columns in host memory hold the lock of a device while they count and use its memory.
     locks: Vec<Mutex<()>>,
+    /// For each device, the calls that fill new matrices and pivots.
+    fills: Vec<Arc<StreamState>>,
     notes: Vec<String>,
 }
 
@@ -215,6 +218,10 @@ impl Machine {
         result
     }
 
+    pub(crate) fn fills(&self, device: usize) -> &Arc<StreamState> {
+        &self.0.fills[device]
+    }
+
     pub(crate) fn schedules(&self) -> &Schedules {
         &self.0.schedules
     }
@@ -308,6 +315,7 @@ impl Shared {
     fn new(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
         Shared {
             locks: devices.iter().map(|_| Mutex::default()).collect(),
+            fills: devices.iter().map(|_| Arc::default()).collect(),
             runtimes: devices.into_iter().map(DeviceRuntime::new).collect(),
             pools: Mutex::default(),
             settings: settings.clone(),

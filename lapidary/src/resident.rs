@@ -4,9 +4,10 @@ use std::marker::PhantomData;
 
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 use lapidary_core::DeviceBuffer;
-use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
+use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, Instruction, MatMut, MatRef, Resident, Result, Scalar, StreamCall};
 
 use crate::machine::Machine;
+use crate::run::MAX_UNLOCKED_COLUMN_BYTES;
 
 /// A column-major matrix on a device.
 ///
@@ -95,7 +96,10 @@ impl Machine {
         let resident = Resident::new(device);
         self.allocate(resident, bytes)?;
         let mut zeros = self.matrix::<T>(resident, (rows, cols));
-        self.stream(device)?.scale(T::ZERO, zeros.view_mut())?;
+        if bytes > 0 {
+            let (instructions, memory) = ([Instruction::Scale { beta: T::ZERO.into(), c: 0 }], [zeros.view_mut().raw()]);
+            self.fill(device, "zeros_on", &StreamCall::Run { instructions: &instructions, memory: &memory })?;
+        }
         Ok(zeros)
     }
 
@@ -116,8 +120,13 @@ impl Machine {
 
     /// Allocates memory for a resident matrix.
     pub(crate) fn allocate(&self, resident: Resident, bytes: usize) -> Result<()> {
+        let allocate = || self.runtimes()[resident.device].allocate(resident.key, bytes);
+        // a planned call of another thread does not hold up a stream that allocates little memory
+        if bytes <= MAX_UNLOCKED_COLUMN_BYTES && allocate().is_ok() {
+            return Ok(());
+        }
         let _exclusive = self.exclusive(&[resident.device]);
-        self.with_room(bytes, || self.runtimes()[resident.device].allocate(resident.key, bytes))
+        self.with_room(bytes, allocate)
     }
 
     /// Calls `allocate`, which allocates a matrix of the given shape. If memory is lacking, memory that the devices keep for later calls is

@@ -22,7 +22,7 @@ const MAX_ATTEMPTS: u32 = 12;
 
 /// A call on resident matrices does not wait for other calls if its columns in host memory, such as pivots, take at most this
 /// number of bytes. Every device is assumed to have this much memory beyond its memory limit.
-const MAX_UNLOCKED_COLUMN_BYTES: usize = 64 << 10;
+pub(crate) const MAX_UNLOCKED_COLUMN_BYTES: usize = 64 << 10;
 
 /// Maximum number of commands of a plan that is simulated to compute the price of a call. Simulating this number of commands takes
 /// a few milliseconds.

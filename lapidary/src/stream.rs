@@ -25,14 +25,16 @@ use crate::resident::DeviceMatrix;
 /// the machine on the device's matrices wait for the calls of streams. A stream keeps its machine alive. To drop a stream or a future
 /// neither stops calls nor waits for them.
 ///
-/// A device may hold calls back until the program waits for them, polls a future of the stream, or calls [`Stream::flush`]. If more than
-/// some two thousand calls are incomplete, a call waits for the oldest ones, except in a browser.
+/// A device may hold calls back until the program waits for them, makes a future of the stream, or calls [`Stream::flush`]. If some two
+/// thousand calls or transfers of a gigabyte are incomplete, a call waits for the oldest ones, except in a browser.
 ///
 /// # Errors of calls
-/// A call returns an error at once if its arguments do not agree or the device does not accept it; such a call changes nothing. If a call
-/// fails later, [`Stream::wait`], [`Done`] or [`Reading`] returns its error, which gives the number of the call or of the calls among which
-/// it is. Calls count from 1. What a failed call and later calls of the stream write is undefined. Until `wait` or `Done` has returned
-/// the error, further calls return it, too, and do nothing.
+/// A call returns an error at once if its arguments do not agree; such a call changes nothing. It also returns an error at once if the
+/// device does not accept it, for example for lack of memory; its outputs may then be partly written. If a call fails later,
+/// [`Stream::wait`], [`Done`] or [`Reading`] returns its error, which gives the number of the call or of the calls among which it is.
+/// Calls count from 1; calls with wrong arguments or without elements do not count. What a failed call and later calls of the stream write
+/// is undefined. Until `wait` or `Done` has returned the error, further calls return it, too, and do nothing. Streams of one device share its
+/// queue, so that several of them may return the error of one call.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, Op, Select};
@@ -65,6 +67,8 @@ pub struct DevicePivots {
     count: usize,
     /// Number of rows of the matrix that was factored; `None` before the first factorisation.
     rows: Option<usize>,
+    /// The elements are less than `bound`, or zero, even if a call failed.
+    bound: usize,
 }
 
 impl DevicePivots {
@@ -145,10 +149,28 @@ impl Machine {
     pub fn pivots_on(&self, device: usize, count: usize) -> Result<DevicePivots> {
         self.check_index("pivots_on", device)?;
         let resident = Resident::new(device);
-        let bytes = count.checked_add(1).and_then(|count| count.checked_mul(DType::I32.size()));
-        let bytes = bytes.ok_or_else(|| Error::invalid("pivots_on", format!("{count} pivots overflow the address space")))?;
-        self.allocate(resident, bytes)?;
-        Ok(DevicePivots { machine: self.clone(), resident, count, rows: None })
+        let elements_count = count.checked_add(1).filter(|count| count.checked_mul(DType::I32.size()).is_some());
+        let elements_count =
+            elements_count.ok_or_else(|| Error::invalid("pivots_on", format!("{count} pivots overflow the address space")))?;
+        self.allocate(resident, elements_count * DType::I32.size())?;
+        let pivots = DevicePivots { machine: self.clone(), resident, count, rows: None, bound: 0 };
+        // zeros are row indices of every matrix
+        let zeros = StreamCall::Write { from: elements(&shared(vec![0_i32; elements_count].into())), to: resident.key };
+        self.fill(device, "pivots_on", &zeros)?;
+        Ok(pivots)
+    }
+
+    /// Enqueues the call that fills new memory of a device.
+    ///
+    /// # Errors
+    /// This call was not accepted, or an earlier one failed.
+    pub(crate) fn fill(&self, device: usize, operation: &'static str, call: &StreamCall<'_>) -> Result<()> {
+        let (runtime, stream) = (&self.runtimes()[device], self.fills(device));
+        // SAFETY: the memory is new and has the size that the call writes. Later calls on it run after this call.
+        unsafe { runtime.enqueue(stream, operation, std::slice::from_ref(call))? };
+        // nothing may be held back, since nobody waits for these calls
+        let end = runtime.end_of_stream(stream);
+        stream.report(&end)
     }
 }
 
@@ -205,6 +227,7 @@ impl Stream {
         if i32::try_from(m).is_err() {
             return Err(Error::invalid(operation, format!("m = {m} exceeds the range of pivots")));
         }
+        self.prepare(operation, pivots, m)?;
         let memory = [a.raw(), pivots.ipiv(), pivots.info()];
         self.check_places(operation, &memory)?;
         let problem = getrf::Problem { m, n, pivoting: true, layout: a.layout(), dtype: T::DTYPE };
@@ -215,6 +238,17 @@ impl Stream {
         // first element of the pivots' memory is info, an `i32`.
         unsafe { self.runtime().enqueue(&self.state, operation, &[zero, factor])? };
         pivots.rows = Some(m);
+        Ok(())
+    }
+
+    /// Prepares pivots for a matrix of `rows` rows. If their memory may hold larger row indices, they get new memory, because kernels do
+    /// not check row indices and a failed call may leave old ones.
+    fn prepare(&self, operation: &'static str, pivots: &mut DevicePivots, rows: usize) -> Result<()> {
+        self.check_places(operation, &[pivots.info()])?;
+        if rows < pivots.bound {
+            *pivots = self.machine.pivots_on(self.device, pivots.count)?;
+        }
+        (pivots.rows, pivots.bound) = (None, rows);
         Ok(())
     }
 
@@ -232,7 +266,7 @@ impl Stream {
         if let Some(i) = ipiv.iter().position(|&row| usize::try_from(row).map_or(true, |row| row >= rows)) {
             return Err(Error::invalid(operation, format!("ipiv[{i}] = {} is no row of {rows}", ipiv[i])));
         }
-        self.check_places(operation, &[pivots.info()])?;
+        self.prepare(operation, pivots, rows)?;
         let column: Vec<i32> = std::iter::once(0).chain(ipiv.iter().copied()).collect();
         let part = StreamCall::Write { from: elements(&shared(column.into())), to: pivots.resident.key };
         // SAFETY: `pivots` lie on this device and have as many elements as the column, which only the device accesses.
@@ -269,12 +303,6 @@ impl Stream {
         }
         let (problem, a) = laswp::normal_form(a.raw(), pivots.count, forward);
         self.enqueue(&Problem::Laswp(problem), &[a, pivots.ipiv()], problem.is_empty())
-    }
-
-    /// Enqueues `C ← β·C`.
-    pub(crate) fn scale<T: Scalar>(&self, beta: T, c: MatMut<'_, T>) -> Result<()> {
-        let (instruction, memory) = (Instruction::Scale { beta: beta.into(), c: 0 }, [c.raw()]);
-        self.enqueue_instructions("scale", &[instruction], &memory)
     }
 
     /// Enqueues the copy of a matrix to another matrix of the same shape.
@@ -342,8 +370,9 @@ impl Stream {
     /// Enqueues the copy of pivots and info to host memory, and returns a future of them.
     ///
     /// # Errors
-    /// The pivots do not lie on the device of the stream, or an earlier call failed.
+    /// The pivots belong to no factorisation yet or do not lie on the device of the stream, or an earlier call failed.
     pub fn read_pivots(&self, pivots: &DevicePivots) -> Result<ReadingPivots> {
+        pivots.factored_rows("read_pivots")?;
         self.check_places("read_pivots", &[pivots.info()])?;
         self.enqueue_read(pivots.resident.key, vec![0_i32; pivots.count + 1].into()).map(ReadingPivots::new)
     }

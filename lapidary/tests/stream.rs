@@ -244,6 +244,10 @@ fn wrong_arguments_are_refused_at_once_and_change_nothing() {
         // pivots of a taller matrix than A
         stream.write_pivots(&[N as i32 - 1; N - 1], N, &mut pivots).unwrap();
         refused(stream.laswp(c.view_mut().sub(0..N - 1, 0..N), &pivots, true), "rows");
+        // the same memory may then hold pivots of a shorter matrix
+        stream.write_pivots(&[0; N - 1], N - 1, &mut pivots).unwrap();
+        stream.laswp(c.view_mut().sub(0..N - 1, 0..N), &pivots, true).unwrap();
+        refused(stream.read_pivots(&machine.pivots_on(0, 3).unwrap()).map(drop), "no factorisation");
         let other = Machine::open(&"cpu:0".parse().unwrap()).unwrap();
         refused(stream.gemm(Gemm::new(uploaded(&other, &data).view(), a.view(), c.view_mut())), "another machine");
         assert_eq!(machine.stream(1).unwrap_err().kind(), ErrorKind::NoSuchDevice);

@@ -133,8 +133,10 @@ pub unsafe fn run(
     bindings: &[RawMat],
     trace: Option<&Trace>,
 ) -> Result<(), RunError> {
-    let settled = devices.iter().try_for_each(|device| device.settle_streams());
-    settled.map_err(|error| RunError::new(error, false))?;
+    if bindings.iter().any(|raw| matches!(raw.home, Home::Device(_))) {
+        let settled = devices.iter().try_for_each(|device| device.settle_streams());
+        settled.map_err(|error| RunError::new(error, false))?;
+    }
     // SAFETY: the caller fulfils the safety contract of `run`, which includes the contract of `Run::new`.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
     pool.run(devices.len(), &|device| devices[device].run_lane(&run, device))

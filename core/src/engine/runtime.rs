@@ -152,7 +152,7 @@ impl DeviceRuntime {
     pub unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
         self.allocate(key, from.bytes())?;
         // SAFETY: the caller guarantees that `from` is readable and that nothing else writes it. Only this method uses the new matrix.
-        unsafe { self.refill(key, from) }.inspect_err(|_| self.discard(key))
+        unsafe { self.write_resident(key, from) }.inspect_err(|_| self.discard(key))
     }
 
     /// Allocates device memory of `bytes` bytes, which becomes the resident matrix with the key `key`. Its elements have any values.
@@ -171,11 +171,13 @@ impl DeviceRuntime {
     }
 
     /// Allocates device memory. If the allocation fails for lack of memory, the method frees the copies of host matrices that no
-    /// call uses, and tries the allocation once more.
+    /// call uses, waits for the calls of streams, and tries the allocation once more.
     pub(super) fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         match self.device.alloc(bytes) {
-            Err(error) if error.kind().is_out_of_memory() && self.has_idle_copies() => {
+            // matrices that were dropped while a stream uses them keep their memory until the stream has used them
+            Err(error) if error.kind().is_out_of_memory() && (self.has_idle_copies() || self.has_stream_work()) => {
                 self.release_copies();
+                let _ = self.settle_streams();
                 self.device.alloc(bytes)
             }
             allocated => allocated,
@@ -252,11 +254,17 @@ impl DeviceRuntime {
     /// # Errors
     /// There is no resident matrix of this key, or the transfer failed.
     pub unsafe fn refill(&self, key: u64, from: &RawMat) -> Result<()> {
+        self.settle_streams()?;
+        // SAFETY: the caller fulfils the safety contract of `refill`.
+        unsafe { self.write_resident(key, from) }
+    }
+
+    /// Overwrites a resident matrix, as [`Self::refill`] does. No stream accesses the matrix.
+    unsafe fn write_resident(&self, key: u64, from: &RawMat) -> Result<()> {
         let buffer = self.resident(key)?;
         if is_empty(from) {
             return Ok(());
         }
-        self.settle_streams()?;
         // SAFETY: the caller guarantees that `from` is readable, that nothing else writes it, and that it has the shape of the
         // resident matrix.
         let written = self.note_loss(unsafe { self.device.write(HostRect::whole(from), &buffer) });

@@ -10,6 +10,7 @@ use crate::engine::DeviceRuntime;
 use crate::engine::residents::SharedBuffer;
 use crate::engine::worker::{Job, Worker};
 use crate::error::{Error, Result};
+use crate::facts::check_wait;
 use crate::instruction::Instruction;
 use crate::matrix::{Home, RawMat};
 use crate::scalar::DType;
@@ -20,9 +21,12 @@ use crate::token::Token;
 /// Number of calls that share one token. A token takes the time of a short kernel.
 const CALLS_PER_TOKEN: u64 = 256;
 
-/// Maximum number of tokens of a stream whose calls may be incomplete. A call beyond them waits for the oldest token, so that the memory
-/// of a stream is bounded. A browser's thread cannot wait, and the browser bounds the memory itself.
-const MAX_TOKENS: usize = if cfg!(target_family = "wasm") { usize::MAX } else { 8 };
+/// Maximum number of bytes of transfers that share one token.
+const BYTES_PER_TOKEN: usize = 64 << 20;
+
+/// Maximum number of calls of a stream that may be incomplete, and maximum number of bytes of their transfers. A further call waits for
+/// the oldest calls, so that the memory of a stream is bounded. A browser's thread cannot wait, and the browser bounds the memory itself.
+const MAX_PENDING: (u64, usize) = if cfg!(target_family = "wasm") { (u64::MAX, usize::MAX) } else { (2048, 1 << 30) };
 
 /// A part of a call of a stream. All matrices are resident matrices of the stream's device, given by key.
 #[derive(Clone, Debug)]
@@ -50,11 +54,34 @@ pub enum StreamCall<'a> {
     },
 }
 
-/// The calls of one stream that may be incomplete, and the error that the stream has not yet reported.
+impl StreamCall<'_> {
+    /// Number of bytes of host memory that the part transfers.
+    fn bytes(&self) -> usize {
+        match self {
+            StreamCall::Run { .. } => 0,
+            StreamCall::Write { from: memory, .. } | StreamCall::Read { to: memory, .. } => memory.bytes(),
+        }
+    }
+}
+
+/// The calls of one stream that may be incomplete, and the errors of its calls.
 #[derive(Debug, Default)]
 pub struct StreamState {
     calls: Mutex<Calls>,
-    failure: Mutex<Option<Error>>,
+    failures: Mutex<Failures>,
+}
+
+/// The number of a call, and the error of this call or of a call after it.
+type Failure = (u64, Error);
+
+#[derive(Debug, Default)]
+struct Failures {
+    /// The first error, which the stream has not yet reported.
+    current: Option<Failure>,
+    /// The error that the stream has reported last.
+    reported: Option<Failure>,
+    /// Number of reported errors.
+    count: u64,
 }
 
 #[derive(Debug, Default)]
@@ -74,19 +101,30 @@ pub(super) struct Group {
     last: u64,
     /// Name of the routine, if all calls are calls of one routine.
     name: Option<&'static str>,
+    /// Number of bytes that the calls transfer.
+    bytes: usize,
 }
 
 impl Group {
-    fn add(before: Option<Group>, number: u64, name: &'static str) -> Self {
+    fn add(before: Option<Group>, call: Group) -> Self {
         match before {
-            Some(group) => Group { last: number, name: group.name.filter(|first| *first == name), ..group },
-            None => Group { first: number, last: number, name: Some(name) },
+            Some(group) => Group {
+                last: call.last,
+                name: group.name.filter(|name| call.name == Some(*name)),
+                bytes: group.bytes + call.bytes,
+                ..group
+            },
+            None => call,
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.last - self.first + 1 >= CALLS_PER_TOKEN || self.bytes >= BYTES_PER_TOKEN
     }
 
     /// Adds the numbers of the calls to the error of one of them.
     pub fn add_to(self, error: Error) -> Error {
-        let Group { first, last, name } = self;
+        let Group { first, last, name, .. } = self;
         let numbers = if first == last { format!("{first}") } else { format!("one of {first} to {last}") };
         error.with("call of the stream", format!("{numbers}, {}", name.unwrap_or("several routines")))
     }
@@ -96,6 +134,8 @@ impl Group {
 #[derive(Debug)]
 pub struct StreamEnd {
     last: u64,
+    /// Number of errors that the stream had reported before.
+    reported: u64,
     relay: Arc<Relay>,
     /// Whether a thread waits for the end.
     has_thread: bool,
@@ -116,40 +156,69 @@ impl Wake for Relay {
 }
 
 impl StreamState {
-    /// The first error of the calls that have completed. The error stays until [`StreamState::take_failure`] is called.
+    /// The error that the stream has not yet reported.
     ///
     /// # Errors
     /// Returns that error.
-    pub fn failure(&self) -> Result<()> {
-        lock(&self.failure).clone().map_or(Ok(()), Err)
+    pub(super) fn failure(&self) -> Result<()> {
+        lock(&self.failures).current.as_ref().map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
-    /// Removes the error of the stream and returns it. The stream accepts calls again.
+    /// Whether the calls up to `end`, which have ended, were successful. An error stays the result of these calls after it was reported.
     ///
     /// # Errors
-    /// Returns that error.
-    pub fn take_failure(&self) -> Result<()> {
-        lock(&self.failure).take().map_or(Ok(()), Err)
+    /// Returns the error of a call up to `end`.
+    pub fn outcome(&self, end: &StreamEnd) -> Result<()> {
+        let failures = lock(&self.failures);
+        let since = failures.count - end.reported;
+        let failed = failures.current.as_ref().or(failures.reported.as_ref().filter(|_| since > 0));
+        match failed {
+            // of several errors since, only the last one is known
+            Some((first, error)) if *first <= end.last || since > 1 => Err(error.clone()),
+            Some(_) | None => Ok(()),
+        }
     }
 
-    /// Records the error of a call, unless the stream has an error already.
-    pub(super) fn fail(&self, error: Error) {
-        lock(&self.failure).get_or_insert(error);
+    /// Returns what [`StreamState::outcome`] returns. An error counts as reported, so that the stream accepts calls again.
+    ///
+    /// # Errors
+    /// Returns the error of a call up to `end`.
+    pub fn report(&self, end: &StreamEnd) -> Result<()> {
+        let outcome = self.outcome(end);
+        let mut failures = lock(&self.failures);
+        if outcome.is_err()
+            && let Some(failure) = failures.current.take()
+        {
+            failures.reported = Some(failure);
+            failures.count += 1;
+        }
+        outcome
     }
 
-    /// Removes the calls that have completed. Returns the token of the last call up to number `last` that may be incomplete.
+    /// Records the error of a call or of the calls after it, unless the stream has an error already.
+    pub(super) fn fail(&self, call: Group, error: Error) {
+        lock(&self.failures).current.get_or_insert((call.first, call.add_to(error)));
+    }
+
+    /// Removes the calls that have completed. Returns the token of the last call up to number `last` that may be incomplete. The calls are
+    /// not locked while a token is polled, because a poll may run callbacks.
     fn pending(&self, runtime: &DeviceRuntime, last: u64) -> Option<Arc<Token>> {
-        let mut calls = lock(&self.calls);
-        while let Some((group, token)) = calls.ended.front()
+        let front = || lock(&self.calls).ended.front().map(|(group, token)| (*group, Arc::clone(token)));
+        while let Some((group, token)) = front()
             && let Poll::Ready(result) = token.poll()
         {
             if let Err(error) = result {
-                self.fail(group.add_to(error).with("device", &runtime.facts().name));
+                self.fail(group, error.with("device", &runtime.facts().name));
             }
-            calls.ended.pop_front();
+            let mut calls = lock(&self.calls);
+            // another thread may have removed the calls meanwhile
+            if calls.ended.front().is_some_and(|(_, front)| Arc::ptr_eq(front, &token)) {
+                calls.ended.pop_front();
+            }
         }
         // the thread of a device without a queue records the errors of its jobs itself
         let _ = runtime.note_loss(self.failure());
+        let calls = lock(&self.calls);
         let covering = calls.ended.iter().take_while(|(group, _)| group.first <= last).last();
         covering.map(|(_, token)| Arc::clone(token))
     }
@@ -161,7 +230,7 @@ impl Calls {
         let Some(group) = self.open.take() else { return };
         match runtime.end_of_streams() {
             Ok(token) => self.ended.push_back((group, Arc::new(token))),
-            Err(error) => stream.fail(group.add_to(error)),
+            Err(error) => stream.fail(group, error),
         }
     }
 }
@@ -211,12 +280,14 @@ impl DeviceRuntime {
         stream.failure()?;
         let mut calls = lock(&stream.calls);
         let number = calls.last + 1;
-        self.enqueued.fetch_add(1, Ordering::Release);
-        let group = Group { first: number, last: number, name: Some(name) };
+        let bytes = parts.iter().map(StreamCall::bytes).sum();
+        let group = Group { first: number, last: number, name: Some(name), bytes };
         // SAFETY: the caller fulfils the safety contract of `enqueue`, which includes the contract of `enqueue_part`.
         let accepted = parts.iter().try_for_each(|part| unsafe { self.enqueue_part(stream, group, part) });
+        // the call is counted only now, because a token that was taken before does not cover it
+        self.enqueued.fetch_add(1, Ordering::Release);
         calls.last = number;
-        calls.open = Some(Group::add(calls.open, number, name));
+        calls.open = Some(Group::add(calls.open, group));
         self.note_loss(accepted).map_err(|error| error.with("device", &self.facts().name))
     }
 
@@ -264,24 +335,30 @@ impl DeviceRuntime {
 
     /// Gives the last calls a token if they are many, and waits for the oldest calls if too many are incomplete.
     fn limit_calls(&self, stream: &StreamState) {
-        let oldest = {
+        loop {
             let mut calls = lock(&stream.calls);
-            match calls.open {
-                Some(group) if group.last - group.first + 1 >= CALLS_PER_TOKEN => calls.end(self, stream),
-                Some(_) | None => return,
+            if calls.open.is_some_and(|group| group.is_full()) {
+                calls.end(self, stream);
             }
-            if calls.ended.len() <= MAX_TOKENS { None } else { calls.ended.front().map(|(_, token)| Arc::clone(token)) }
-        };
-        // `pending` takes the result of the token, so that it is not lost here
-        let _ = oldest.map(|token| token.wait());
-        let _ = stream.pending(self, 0);
+            let bytes: usize = calls.ended.iter().map(|(group, _)| group.bytes).sum();
+            let Some((oldest, token)) = calls.ended.front() else { return };
+            if calls.last - oldest.first < MAX_PENDING.0 && bytes < MAX_PENDING.1 {
+                return;
+            }
+            let token = Arc::clone(token);
+            drop(calls);
+            // `pending` takes the result of the token, so that it is not lost here
+            let _ = token.wait();
+            let _ = stream.pending(self, 0);
+        }
     }
 
     /// Makes the device begin all calls that the stream has enqueued so far, and returns their end.
     pub fn end_of_stream(&self, stream: &StreamState) -> StreamEnd {
+        let reported = lock(&stream.failures).count;
         let mut calls = lock(&stream.calls);
         calls.end(self, stream);
-        StreamEnd { last: calls.last, relay: Arc::default(), has_thread: false }
+        StreamEnd { last: calls.last, reported, relay: Arc::default(), has_thread: false }
     }
 
     /// Returns `Poll::Ready` if the calls up to `end` have completed or failed. Otherwise, the task of `context` is woken when they have.
@@ -290,8 +367,7 @@ impl DeviceRuntime {
         *lock(&end.relay.0) = Some(context.waker().clone());
         let waker = Waker::from(Arc::clone(&end.relay));
         if !token.wake_on_end(&waker) && !end.has_thread {
-            end.has_thread = true;
-            self.waiter.wake_after(token, waker);
+            end.has_thread = self.waiter.wake_after(token, waker);
         }
         // the calls may have ended before the waker was registered
         stream.pending(self, end.last).map_or(Poll::Ready(()), |_| Poll::Pending)
@@ -312,6 +388,11 @@ impl DeviceRuntime {
         Ok(())
     }
 
+    /// Whether calls of streams may be incomplete.
+    pub(super) fn has_stream_work(&self) -> bool {
+        self.settled.load(Ordering::Acquire) < self.enqueued.load(Ordering::Acquire)
+    }
+
     /// Waits for the calls of all streams of the device. Methods that access matrices of the device elsewhere than in kernel queue 0
     /// begin with this wait.
     ///
@@ -323,6 +404,7 @@ impl DeviceRuntime {
         if self.settled.load(Ordering::Acquire) >= enqueued {
             return Ok(());
         }
+        check_wait("wait", self.facts().host_may_wait)?;
         let waited = self.end_of_streams()?.wait();
         self.note_loss(waited).map_err(|error| error.with("work", "calls of streams").with("device", &self.facts().name))?;
         self.settled.fetch_max(enqueued, Ordering::AcqRel);

@@ -79,11 +79,12 @@ fn run(device: &dyn Device, messages: &Receiver<Message>, stops: &AtomicBool) {
                     catch_unwind(AssertUnwindSafe(|| job.run(device))).unwrap_or_else(|panic| Err(panicked("stream", &*panic)));
                 if let Err(error) = done {
                     let name = &device.facts().name;
-                    stream.fail(call.add_to(error.with_outputs(Outputs::PartlyWritten)).with("device", name));
+                    stream.fail(call, error.with_outputs(Outputs::PartlyWritten).with("device", name));
                 }
             }
             Message::Job(..) => {}
-            Message::End(end) => end.set(),
+            // a waker of the application that panics ends no other stream
+            Message::End(end) => drop(catch_unwind(AssertUnwindSafe(|| end.set()))),
         }
     }
 }
@@ -161,8 +162,9 @@ pub(super) struct Waiter(OnceLock<Option<Sender<Wait>>>);
 type Wait = (Arc<Token>, Waker);
 
 impl Waiter {
-    /// Wakes a task when the work of a token has ended. If the system starts no thread, the task is woken at once and polls again.
-    pub fn wake_after(&self, token: Arc<Token>, waker: Waker) {
+    /// Wakes a task when the work of a token has ended, and returns true. If there is no thread that waits, wakes the task at once, so
+    /// that it polls again, and returns false.
+    pub fn wake_after(&self, token: Arc<Token>, waker: Waker) -> bool {
         let begin = || {
             let (sender, receiver) = channel::<Wait>();
             let wake_each = move || {
@@ -178,8 +180,12 @@ impl Waiter {
             Some(sender) => sender.send((token, waker)).err().map(|error| error.0),
             None => Some((token, waker)),
         };
-        if let Some((_, waker)) = unsent {
-            waker.wake();
+        match unsent {
+            None => true,
+            Some((_, waker)) => {
+                waker.wake();
+                false
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::host::HostVec;
 use crate::stream::{Shared, Stream};
 
 /// A future that completes when all calls that a stream had enqueued at its creation have completed or failed. Any executor may poll the
-/// future, from any thread. The future returns the first error of the stream and removes it, so that the stream accepts calls again.
+/// future, from any thread. If one of these calls failed, the future returns its error, and the stream accepts calls again.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited or waited for"]
 pub struct Done {
@@ -30,7 +30,7 @@ impl Done {
     /// A call failed, or the thread cannot wait, such as the thread of a browser's page.
     pub fn wait(self) -> Result<()> {
         self.wait_for_calls()?;
-        self.stream.state.take_failure()
+        self.stream.state.report(&self.end)
     }
 
     fn wait_for_calls(&self) -> Result<()> {
@@ -47,7 +47,7 @@ impl Future for Done {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        self.poll_calls(context).map(|()| self.stream.state.take_failure())
+        self.poll_calls(context).map(|()| self.stream.state.report(&self.end))
     }
 }
 
@@ -60,8 +60,8 @@ impl IntoFuture for &Stream {
     }
 }
 
-/// A future of the elements that [`Stream::read`] copies, column-major without gaps. If the stream has failed, the future returns the
-/// error, which the stream keeps until [`Stream::wait`] or [`Done`] returns it.
+/// A future of the elements that [`Stream::read`] copies, column-major without gaps. If this call or one before it failed, the future
+/// returns the error, which the stream keeps until [`Stream::wait`] or [`Done`] returns it.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited or waited for"]
 pub struct Reading<T> {
@@ -83,9 +83,9 @@ impl<T: Element> Reading<T> {
         self.take()
     }
 
-    /// Takes the memory after the end of the calls. The device no longer accesses it, unless a call failed.
+    /// Takes the memory after the end of the calls. If a call failed, the device may still access the memory, which stays with the device.
     fn take(&self) -> Result<HostVec<T>> {
-        self.done.stream.state.failure()?;
+        self.done.stream.state.outcome(&self.done.end)?;
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(memory.expect("a future is not polled after it has completed"))
     }

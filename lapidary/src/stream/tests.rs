@@ -77,3 +77,21 @@ fn a_lost_device_stays_lost() {
     assert_eq!(stream.wait().unwrap_err().kind(), ErrorKind::DeviceLost);
     assert_eq!(machine.zeros_on::<f64>(0, 1, 1).map(drop).unwrap_err().kind(), ErrorKind::DeviceLost);
 }
+
+#[test]
+fn an_error_stays_the_result_of_its_calls_after_it_was_reported() {
+    let (machine, a) = machine(NullDevice::new(Some(1 << 20)).failing_at(3));
+    let stream = machine.stream(0).unwrap();
+    let before = stream.read(&a).unwrap();
+    before.wait().unwrap();
+    let failed = stream.read(&a).unwrap();
+    let also = stream.done();
+    assert!(format!("{failed:?}").contains("HostVec { count: 64, .. }"), "{failed:?}");
+    let error = stream.wait().unwrap_err();
+    assert!(error.to_string().contains("call of the stream: 2, read"), "{error}");
+    assert_eq!(failed.wait().map(drop).unwrap_err().to_string(), error.to_string());
+    assert_eq!(also.wait().unwrap_err().to_string(), error.to_string());
+    // later calls are not concerned
+    stream.read(&a).unwrap().wait().unwrap();
+    stream.wait().unwrap();
+}

@@ -1,27 +1,18 @@
 //! Tests of streams on the CPU and on the first device of each other backend: order, futures, errors and the end of a machine.
 
+#[path = "support/first_devices.rs"]
+mod first_devices;
+
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use lapidary::{Backend, DType, DeviceMatrix, ErrorKind, Gemm, Machine, MatMut, MatRef, Op, Select, Stream};
+use first_devices::machines;
+use lapidary::{DType, DeviceMatrix, ErrorKind, Gemm, Machine, MatMut, MatRef, Op, Stream};
 
 const N: usize = 48;
-
-fn machines() -> Vec<Machine> {
-    let open = |backend: Backend| match Machine::open(&Select::of(backend, 0)) {
-        Ok(machine) => Some(machine),
-        Err(error) => {
-            let required = ["LAPIDARY_REQUIRE_OPENCL", "LAPIDARY_REQUIRE_WGPU"].map(std::env::var_os);
-            assert!(required == [None, None], "{error}");
-            eprintln!("not run: {error}");
-            None
-        }
-    };
-    Backend::of_this_build().filter_map(open).collect()
-}
 
 fn name(machine: &Machine) -> &str {
     &machine.devices().next().unwrap().name
@@ -105,34 +96,6 @@ fn a_chain_waits_once_and_pivots_stay_on_the_device() {
         stream.getrf_into(c.view_mut(), &mut pivots).unwrap();
         assert_eq!(pollster::block_on(stream.read_pivots(&pivots).unwrap()).unwrap().1.get(), 0);
     }
-}
-
-/// Number of enqueued calls before the first wait.
-const CALLS: usize = 100_000;
-
-#[test]
-fn many_calls_before_the_first_wait_end_and_their_memory_is_bounded() {
-    for machine in machines() {
-        let stream = machine.stream(0).unwrap();
-        let one = [1.0_f32];
-        let a = machine.upload(MatRef::col_major(&one, 1, 1).unwrap()).unwrap();
-        let mut c = machine.zeros_on::<f32>(0, 1, 1).unwrap();
-        let held = resident_bytes();
-        for _ in 0..CALLS {
-            stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut()).beta(1.0)).unwrap();
-        }
-        if let (Some(before), Some(after)) = (held, resident_bytes()) {
-            assert!(after < before + (24 << 20), "{}: {before} bytes became {after}", name(&machine));
-        }
-        stream.wait().unwrap();
-        assert_eq!(stream.read(&c).unwrap().wait().unwrap()[0], CALLS as f32, "{}", name(&machine));
-    }
-}
-
-/// Bytes of memory that this process occupies, where the system tells.
-fn resident_bytes() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    Some(text.split_whitespace().nth(1)?.parse::<usize>().ok()? * 4096)
 }
 
 #[derive(Default)]

@@ -10,7 +10,7 @@ use lapidary::{Gemm, MatRef};
 /// Number of enqueued calls before the first wait.
 const CALLS: usize = 100_000;
 
-/// Maximum growth of the memory of the process, in bytes. Without a limit, these calls take 40 MB on the CPU, and more on other devices.
+/// Maximum growth of the memory of the process, in bytes.
 const MAX_GROWTH: usize = 24 << 20;
 
 #[test]

@@ -14,10 +14,10 @@ use crate::queue::{poll, wait};
 use crate::running::{Health, Running};
 use crate::transfers::Direction;
 
-/// A transfer of a stream, and its host memory.
+/// The event of a transfer of a stream, and the host memory of the transfer.
 type Transfer = (Event, HostElements);
 
-/// Host memory that the driver may still access, with the events of its transfers.
+/// The transfers of streams that may be incomplete. The driver may still access the host memory of these transfers.
 #[derive(Debug)]
 pub(crate) struct InTransfer {
     transfers: Mutex<Vec<Transfer>>,

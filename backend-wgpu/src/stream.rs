@@ -78,7 +78,7 @@ impl WgpuDevice {
         let size = to.bytes() as u64;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let descriptor = wgpu::BufferDescriptor { label: Some("staging"), size, usage, mapped_at_creation: false };
-        // the buffer is made in error scopes of its own, so that a lack of memory is reported as such
+        // this call of `guarded` only creates the buffer, so that its error tells whether memory is lacking
         let staging = self.queue().guarded("read", |device| device.create_buffer(&descriptor))?;
         let read = Arc::new(Read::default());
         let submission = self.queue().guarded("read", |device| {

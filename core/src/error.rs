@@ -199,8 +199,8 @@ impl Error {
         self.0.operation
     }
 
-    /// The context entries of the error, in the order in which they were added, and then the statement about the output matrices,
-    /// whose key is `outputs`.
+    /// Returns the context entries of the error, in the order in which they were added. The last entry, with the key `outputs`, is the
+    /// error's statement about the output matrices, if there is one.
     pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let added = self.0.context.iter().map(|(key, value)| (*key, value.as_str()));
         added.chain(self.0.outputs.map(|outputs| ("outputs", outputs.text())))

@@ -66,7 +66,8 @@ impl<T: Scalar> Lu<'_, T> {
         self.info
     }
 
-    /// Returns the row exchanges (example: [`Lu::info`]): row `i` was exchanged with row `ipiv[i]`, in ascending order of `i`. Row indices are 0-based.
+    /// Returns the row exchanges: row `i` was exchanged with row `ipiv[i]`, in ascending order of `i`. Row indices are 0-based. The
+    /// documentation of [`Lu::info`] has an example.
     #[must_use]
     pub fn ipiv(&self) -> &[i32] {
         &self.ipiv
@@ -170,10 +171,10 @@ impl<T: Scalar> Lu<'_, T> {
         Ok((log, if negative.is_multiple_of(2) { 1.0 } else { -1.0 }))
     }
 
-    /// Estimates the reciprocal condition number `1 / (‖A‖₁·‖A⁻¹‖₁)`, as LAPACK's `gecon` does. `norm` is `‖A‖₁` of the matrix
-    /// before factorisation ([`MatRef::norm_1`]). The estimate is 0 if A is singular or if the condition number exceeds the range of T; it is never
-    /// NaN. The estimate may be small only because rows or columns have different scales; [`Equilibration`](crate::Equilibration)
-    /// removes these differences.
+    /// Estimates the reciprocal condition number `1 / (‖A‖₁·‖A⁻¹‖₁)`, as LAPACK's `gecon` does. `norm` is the norm `‖A‖₁` of the matrix
+    /// before the factorisation, which [`MatRef::norm_1`] computes. The estimate is 0 if A is singular or if the condition number exceeds
+    /// the range of T. The estimate is never NaN. The estimate may be small only because rows or columns have different scales;
+    /// [`Equilibration`](crate::Equilibration) removes these differences.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Select};

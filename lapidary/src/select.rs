@@ -153,8 +153,9 @@ impl Select {
         Select { picks: if is_empty { Vec::new() } else { vec![Pick { backend, which }] } }
     }
 
-    /// Selects the devices that at least one of the two selections names, those of `self` first. If one selection names a backend without numbers and the other
-    /// with numbers, all devices of the backend are selected. A combination with [`Select::all`] selects all devices.
+    /// Selects the devices that at least one of the two selections names. The devices of `self` come first. If one selection names a
+    /// backend without numbers and the other selection names it with numbers, all devices of the backend are selected. A combination
+    /// with [`Select::all`] selects all devices.
     ///
     /// ```
     /// use lapidary::Select;

@@ -29,12 +29,16 @@ use crate::resident::DeviceMatrix;
 /// thousand calls or transfers of a gigabyte are incomplete, a call waits for the oldest ones, except in a browser.
 ///
 /// # Errors of calls
-/// A call returns an error at once if its arguments do not agree; such a call changes nothing. It also returns an error at once if the
-/// device does not accept it, for example for lack of memory; its outputs may then be partly written. If a call fails later,
-/// [`Stream::wait`], [`Done`] or [`Reading`] returns its error, which gives the number of the call or of the calls among which it is.
-/// Calls count from 1; calls with wrong arguments or without elements do not count. What a failed call and later calls of the stream write
-/// is undefined. Until `wait` or `Done` has returned the error, further calls return it, too, and do nothing. Streams of one device share its
-/// queue, so that several of them may return the error of one call.
+/// - If the arguments of a call do not agree, the call returns an error at once and changes nothing.
+/// - If the device does not accept a call, for example for lack of memory, the call returns an error at once. Its outputs may be partly
+///   written.
+/// - If a call fails later, [`Stream::wait`], [`Done`] or [`Reading`] returns the error of the call. The error gives the number of the
+///   failed call, or a range of numbers that contains it. A stream numbers its calls from 1. Calls with wrong arguments and calls on
+///   matrices without elements get no number.
+///
+/// The contents of the matrices that a failed call or a later call of its stream writes are undefined. Until `wait` or `Done` has returned
+/// the error, each further call of the stream returns the error and does nothing. All streams of a device share one queue, so that several
+/// streams may return the error of one call.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, Op, Select};
@@ -67,7 +71,7 @@ pub struct DevicePivots {
     count: usize,
     /// Number of rows of the matrix that was factored; `None` before the first factorisation.
     rows: Option<usize>,
-    /// The elements are less than `bound`, or zero, even if a call failed.
+    /// Each pivot in the memory is less than `bound` or is zero, even if a call failed.
     bound: usize,
 }
 
@@ -78,7 +82,10 @@ impl DevicePivots {
         self.count
     }
 
-    /// Number of rows of the matrix that was factored. Pivots that no call has written may not be row indices.
+    /// Number of rows of the matrix that was factored.
+    ///
+    /// # Errors
+    /// No call has written the pivots yet.
     fn factored_rows(&self, operation: &'static str) -> Result<usize> {
         self.rows.ok_or_else(|| Error::invalid(operation, "`pivots` belong to no factorisation yet"))
     }
@@ -110,7 +117,8 @@ impl Drop for DevicePivots {
     }
 }
 
-/// Minimum number of bytes that [`Stream::read`] copies to pinned memory. To pin memory takes longer than a copy of fewer bytes.
+/// Minimum number of bytes that [`Stream::read`] copies to pinned memory. A driver needs time to pin memory, so that pinned memory does not
+/// pay for a small copy. The number is an estimate; `cargo xtask bench streams` times copies to both kinds of memory.
 const MIN_PINNED_BYTES: usize = 1 << 20;
 
 /// Host memory of a transfer, which the device keeps until it no longer accesses the memory.
@@ -149,13 +157,12 @@ impl Machine {
     pub fn pivots_on(&self, device: usize, count: usize) -> Result<DevicePivots> {
         self.check_index("pivots_on", device)?;
         let resident = Resident::new(device);
-        let elements_count = count.checked_add(1).filter(|count| count.checked_mul(DType::I32.size()).is_some());
-        let elements_count =
-            elements_count.ok_or_else(|| Error::invalid("pivots_on", format!("{count} pivots overflow the address space")))?;
-        self.allocate(resident, elements_count * DType::I32.size())?;
+        let bytes = count.checked_add(1).and_then(|length| length.checked_mul(DType::I32.size()));
+        let bytes = bytes.ok_or_else(|| Error::invalid("pivots_on", format!("{count} pivots overflow the address space")))?;
+        self.allocate(resident, bytes)?;
         let pivots = DevicePivots { machine: self.clone(), resident, count, rows: None, bound: 0 };
         // zeros are row indices of every matrix
-        let zeros = StreamCall::Write { from: elements(&shared(vec![0_i32; elements_count].into())), to: resident.key };
+        let zeros = StreamCall::Write { from: elements(&shared(vec![0_i32; count + 1].into())), to: resident.key };
         self.fill(device, "pivots_on", &zeros)?;
         Ok(pivots)
     }

@@ -69,7 +69,7 @@ fn a_chain_waits_once_and_pivots_stay_on_the_device() {
     for machine in machines() {
         let stream = machine.stream(0).unwrap();
         let (mut a, mut b, mut x) = (zeros(&machine), zeros(&machine), machine.zeros_on::<f32>(0, N, 1).unwrap());
-        // a permutation of a diagonal matrix, so that the solution is exact
+        // the matrix is a diagonal matrix whose rows are permuted, so that the computed solution has no rounding errors
         let mut permuted = vec![0.0; N * N];
         (0..N).for_each(|i| permuted[(i + 5) % N + i * N] = 2.0);
         let mut identity = vec![0.0; N * N];

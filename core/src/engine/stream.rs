@@ -84,6 +84,18 @@ struct Failures {
     count: u64,
 }
 
+impl Failures {
+    fn outcome(&self, end: &StreamEnd) -> Result<()> {
+        let since = self.count - end.reported;
+        let failed = self.current.as_ref().or(self.reported.as_ref().filter(|_| since > 0));
+        match failed {
+            // of several errors since, only the last one is known
+            Some((first, error)) if *first <= end.last || since > 1 => Err(error.clone()),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Calls {
     /// Number of the last call; calls count from 1.
@@ -169,14 +181,7 @@ impl StreamState {
     /// # Errors
     /// Returns the error of a call up to `end`.
     pub fn outcome(&self, end: &StreamEnd) -> Result<()> {
-        let failures = lock(&self.failures);
-        let since = failures.count - end.reported;
-        let failed = failures.current.as_ref().or(failures.reported.as_ref().filter(|_| since > 0));
-        match failed {
-            // of several errors since, only the last one is known
-            Some((first, error)) if *first <= end.last || since > 1 => Err(error.clone()),
-            Some(_) | None => Ok(()),
-        }
+        lock(&self.failures).outcome(end)
     }
 
     /// Returns what [`StreamState::outcome`] returns. An error counts as reported, so that the stream accepts calls again.
@@ -184,8 +189,8 @@ impl StreamState {
     /// # Errors
     /// Returns the error of a call up to `end`.
     pub fn report(&self, end: &StreamEnd) -> Result<()> {
-        let outcome = self.outcome(end);
         let mut failures = lock(&self.failures);
+        let outcome = failures.outcome(end);
         if outcome.is_err()
             && let Some(failure) = failures.current.take()
         {
@@ -269,9 +274,9 @@ impl DeviceRuntime {
     /// stream are incomplete, the method first waits for the oldest of them.
     ///
     /// # Safety
-    /// The matrices must meet the requirements of the instructions, and have the sizes of the host memory of transfers. No access to the
-    /// matrices may conflict, except by calls of streams of this device and by other methods of this runtime, and no access to the host
-    /// memory, until [`DeviceRuntime::poll_stream`] or [`DeviceRuntime::wait_for_stream`] reports the end of the call.
+    /// The matrices must meet the requirements of the instructions, and be at least as large as the host memory of transfers. Until
+    /// [`DeviceRuntime::poll_stream`] or [`DeviceRuntime::wait_for_stream`] reports the end of the call, nothing else may access the host
+    /// memory, and only calls of streams of this device and other methods of this runtime may access the matrices.
     ///
     /// # Errors
     /// An earlier call of the stream failed, or the device does not accept the call.

@@ -79,7 +79,7 @@ impl<T: Element> AsLapidaryMut for faer::Mat<T> {
     }
 }
 
-/// Implemented for columns, which are viewed as n×1 matrices.
+/// A column of n elements becomes a view of an n×1 matrix.
 ///
 /// ```
 /// use lapidary::bridges::{AsLapidary, AsLapidaryMut};

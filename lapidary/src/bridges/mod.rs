@@ -56,7 +56,7 @@ pub trait AsLapidaryMut: AsLapidary {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, Self::Elem>>;
 }
 
-/// Implemented for slices, which are viewed as n×1 matrices.
+/// A slice of n elements becomes a view of an n×1 matrix.
 impl<T: Element> AsLapidary for [T] {
     type Elem = T;
 
@@ -72,7 +72,7 @@ impl<T: Element> AsLapidaryMut for [T] {
     }
 }
 
-/// Implemented for vectors, which are viewed as n×1 matrices.
+/// A `Vec` of n elements becomes a view of an n×1 matrix.
 impl<T: Element> AsLapidary for Vec<T> {
     type Elem = T;
 

@@ -56,7 +56,7 @@ impl<T: Element> AsLapidaryMut for ArrayRef2<T> {
     }
 }
 
-/// Implemented for arrays with one axis, which are viewed as n×1 matrices. The elements need not be contiguous.
+/// An array with one axis of n elements becomes a view of an n×1 matrix. The elements need not be contiguous.
 ///
 /// ```
 /// use lapidary::bridges::{AsLapidary, AsLapidaryMut};

@@ -1,7 +1,11 @@
 //! Tests of streams on a device that fails.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
 use lapidary_core::null::NullDevice;
-use lapidary_core::{ErrorKind, Gemm};
+use lapidary_core::{Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, HostRect, Instruction, Operand, Result};
 
 use crate::machine::Machine;
 use crate::open::boxed;
@@ -94,4 +98,79 @@ fn an_error_stays_the_result_of_its_calls_after_it_was_reported() {
     // later calls are not concerned
     stream.read(&a).unwrap().wait().unwrap();
     stream.wait().unwrap();
+}
+
+/// A null device that completes no instruction while its gate is closed.
+#[derive(Debug)]
+struct Gated {
+    device: NullDevice,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    is_closed: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn set_closed(&self, is_closed: bool) {
+        *self.is_closed.lock().unwrap() = is_closed;
+        self.changed.notify_all();
+    }
+}
+
+impl Device for Gated {
+    fn facts(&self) -> &DeviceFacts {
+        self.device.facts()
+    }
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
+        self.device.alloc(bytes)
+    }
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+        // SAFETY: the caller fulfils the same contract.
+        unsafe { self.device.write(from, to) }
+    }
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+        // SAFETY: the caller fulfils the same contract.
+        unsafe { self.device.read(from, to) }
+    }
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
+        let closed = self.gate.is_closed.lock().unwrap();
+        drop(self.gate.changed.wait_while(closed, |is_closed| *is_closed).unwrap());
+        // SAFETY: the caller fulfils the same contract.
+        unsafe { self.device.launch(instruction) }
+    }
+}
+
+#[test]
+fn a_call_waits_if_too_many_calls_are_incomplete() {
+    const CALLS: usize = 10_000;
+    /// Maximum number of incomplete calls, and the calls that may have no token yet.
+    const MOST: usize = 2048 + 2 * 256;
+    let gate = Arc::new(Gate::default());
+    let device = Gated { device: NullDevice::new(Some(1 << 20)), gate: Arc::clone(&gate) };
+    let machine = Machine::of(vec![boxed(device)], &Settings::default());
+    let (a, mut c) = (machine.zeros_on::<f64>(0, N, N).unwrap(), machine.zeros_on(0, N, N).unwrap());
+    let stream = machine.stream(0).unwrap();
+    stream.wait().unwrap();
+    gate.set_closed(true);
+    let enqueued = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..CALLS {
+                stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap();
+                enqueued.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut before = usize::MAX;
+        while before != enqueued.load(Ordering::Relaxed) {
+            before = enqueued.load(Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        gate.set_closed(false);
+        assert!((256..=MOST).contains(&before), "{before} calls are incomplete");
+    });
+    stream.wait().unwrap();
+    assert_eq!(enqueued.into_inner(), CALLS);
 }

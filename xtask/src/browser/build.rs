@@ -20,10 +20,11 @@ pub struct Page {
     pub compressed: usize,
 }
 
-/// Builds the folder of the page below cargo's target folder. The inner result is the reason why no compiler is there.
+/// Builds the folder of the page in cargo's target folder. If there is no compiler for browsers, the inner result is an error that says
+/// why.
 ///
 /// # Errors
-/// The library does not compile, or is too large.
+/// The compiler refuses the library, or the compressed library exceeds the maximum size.
 pub fn build(ws: &Workspace) -> Result<Result<Page>> {
     let (folder, target) = (ws.target("web"), ws.target("browser"));
     let package = ["--package", "lapidary-web", "--lib", "--profile", "web"];

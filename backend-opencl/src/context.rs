@@ -116,4 +116,23 @@ mod tests {
         drop(memory);
         assert!(!other.is_pinned(&rect));
     }
+
+    #[test]
+    fn small_pinned_memory_that_is_freed_is_used_again_until_the_device_is_trimmed() {
+        let opened = OpenClDevice::open_all(&[0], None, &Arc::new(ProgramCache::new(None)));
+        let [device] = <[_; 1]>::try_from(opened).unwrap().map(|device| device.unwrap());
+        let [first, second] = [100, 100].map(|bytes| device.alloc_pinned(bytes).unwrap());
+        let address = first.ptr();
+        assert_ne!(address, second.ptr());
+        drop(first);
+        let again = device.alloc_pinned(4000).unwrap();
+        assert_eq!(again.ptr(), address, "one piece serves all small sizes");
+        drop(again);
+        drop(device.alloc_pinned(2 << 20));
+        assert!(device.spare.take(2 << 20).is_none(), "a large piece is not kept");
+        device.trim();
+        assert!(device.spare.take(4096).is_none(), "trim frees the pieces");
+        drop(device);
+        drop(second); // the memory of an application may outlive the device
+    }
 }

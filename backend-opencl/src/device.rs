@@ -16,7 +16,7 @@ use crate::buffer::{Buffer, CommandQueue, Context, Event};
 use crate::context::SharedContext;
 use crate::conv::{failed, view};
 use crate::kernels::Kernels;
-use crate::pinned::HostMemory;
+use crate::pinned::{HostMemory, Spare};
 use crate::platform::{Found, list};
 use crate::queue::Queue;
 use crate::running::{Health, Running};
@@ -36,6 +36,8 @@ pub struct OpenClDevice {
     in_transfer: Arc<InTransfer>,
     // the fields below are declared before `context`, so that they are dropped before the context that they use
     load: Arc<Transfers>,
+    /// Pinned memory for the next small requests.
+    pub(crate) spare: Arc<Spare>,
     store: Arc<Transfers>,
     reserve: Mutex<Reserve>,
     kernels: Mutex<Kernels>,
@@ -124,6 +126,7 @@ impl OpenClDevice {
             health,
             in_transfer,
             load,
+            spare: Arc::default(),
             store,
             reserve: Mutex::default(),
             kernels,
@@ -360,6 +363,7 @@ impl Device for OpenClDevice {
 
     fn trim(&self) {
         self.kernels().trim();
+        self.spare.clear();
     }
 
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
@@ -368,9 +372,10 @@ impl Device for OpenClDevice {
     }
 
     fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
+        let size = Spare::size(bytes);
         // a driver may refuse to pin memory although the host has free memory
-        let pinned = self.load.pin(self.asked(bytes)).ok()?;
-        Some(Box::new(HostMemory::new(pinned, bytes, &self.context.pinned)))
+        let pinned = self.spare.take(size).or_else(|| self.load.pin(self.asked(size)).ok())?;
+        Some(Box::new(HostMemory::new(pinned, size, &self.context.pinned, &self.spare)))
     }
 }
 

@@ -90,30 +90,81 @@ impl Staging {
 /// Address ranges of the pinned memory that an application holds in one context.
 pub(crate) type Ranges = Arc<Mutex<Vec<Range<usize>>>>;
 
+/// Small pieces of pinned memory that nobody uses at present. Streams read results of a few bytes, and a driver needs longer to pin memory
+/// than to copy them.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Mutex<Vec<(usize, Pinned)>>);
+
+impl Spare {
+    /// Size of the largest piece that is kept, in bytes.
+    const LARGEST: usize = 1 << 20;
+    /// Size of the smallest piece, in bytes: a page of most hosts.
+    const SMALLEST: usize = 4096;
+    /// Maximum number of pieces that are kept.
+    const COUNT: usize = 32;
+
+    /// Size of the piece that holds `bytes` bytes.
+    pub fn size(bytes: usize) -> usize {
+        if bytes > Self::LARGEST { bytes } else { bytes.next_power_of_two().max(Self::SMALLEST) }
+    }
+
+    /// Takes a piece of `size` bytes, if there is one.
+    pub fn take(&self, size: usize) -> Option<Pinned> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|(bytes, _)| *bytes == size)?;
+        Some(kept.swap_remove(at).1)
+    }
+
+    fn keep(&self, size: usize, pinned: Pinned) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if size <= Self::LARGEST && kept.len() < Self::COUNT {
+            kept.push((size, pinned));
+        }
+    }
+
+    /// Frees all pieces.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
 /// Pinned memory that belongs to an application. The driver copies rectangles in pinned memory directly, without staging memory.
 #[derive(Debug)]
 pub(crate) struct HostMemory {
-    pinned: Pinned,
+    /// `None` only while the memory is dropped.
+    pinned: Option<Pinned>,
+    ptr: *mut u8,
+    size: usize,
     ranges: Ranges,
+    spare: Arc<Spare>,
 }
 
+// SAFETY: as for `Pinned`, whose address `ptr` is.
+unsafe impl Send for HostMemory {}
+// SAFETY: as for `Pinned`.
+unsafe impl Sync for HostMemory {}
+
 impl HostMemory {
-    pub(crate) fn new(pinned: Pinned, bytes: usize, ranges: &Ranges) -> Self {
-        let start = pinned.ptr().addr();
-        ranges.lock().unwrap_or_else(PoisonError::into_inner).push(start..start + bytes);
-        HostMemory { pinned, ranges: Arc::clone(ranges) }
+    /// Gives `pinned`, which has `size` bytes, to an application. When the application frees the memory, it becomes a spare piece.
+    pub(crate) fn new(pinned: Pinned, size: usize, ranges: &Ranges, spare: &Arc<Spare>) -> Self {
+        let ptr = pinned.ptr();
+        ranges.lock().unwrap_or_else(PoisonError::into_inner).push(ptr.addr()..ptr.addr() + size);
+        HostMemory { pinned: Some(pinned), ptr, size, ranges: Arc::clone(ranges), spare: Arc::clone(spare) }
     }
 }
 
 impl PinnedMemory for HostMemory {
     fn ptr(&self) -> *mut u8 {
-        self.pinned.ptr()
+        self.ptr
     }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        let start = self.pinned.ptr().addr();
+        let start = self.ptr.addr();
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner).retain(|range| range.start != start);
+        if let Some(pinned) = self.pinned.take() {
+            self.spare.keep(self.size, pinned);
+        }
     }
 }

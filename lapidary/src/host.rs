@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use lapidary_core::{Element, Error, ErrorKind, PinnedMemory, Result, Scalar};
+use lapidary_core::{DeviceRuntime, Element, Error, ErrorKind, PinnedMemory, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -39,20 +39,43 @@ impl Machine {
     /// # Errors
     /// The operating system has too little memory for `count` elements.
     pub fn alloc_host<T: Scalar>(&self, count: usize) -> Result<HostVec<T>> {
+        HostVec::zeros(self.runtimes(), "alloc_host", count)
+    }
+}
+
+impl<T: Element> HostVec<T> {
+    /// Allocates memory filled with zeros, which the first of the devices that can pins.
+    pub(crate) fn zeros(devices: &[DeviceRuntime], operation: &'static str, count: usize) -> Result<Self> {
         let bytes = count.checked_mul(T::DTYPE.size());
-        let bytes = bytes.ok_or_else(|| Error::invalid("alloc_host", format!("{count} elements overflow the address space")))?;
-        if let Some(memory) = self.runtimes().iter().find_map(|runtime| runtime.device().alloc_pinned(bytes)) {
-            // SAFETY: `alloc_pinned` has returned memory of `bytes` bytes that nothing else accesses yet, and zero bits represent
-            // the number zero in every scalar type.
-            unsafe { memory.ptr().write_bytes(0, bytes) };
-            return Ok(HostVec { storage: Storage::Pinned(memory), count });
+        let bytes = bytes.ok_or_else(|| Error::invalid(operation, format!("{count} elements overflow the address space")))?;
+        if let Some(pinned) = devices.iter().find_map(|runtime| Self::pinned(runtime, count)) {
+            return Ok(pinned);
         }
-        let mut data = Vec::new();
+        let mut data: Vec<T> = Vec::new();
         data.try_reserve_exact(count).map_err(|source| {
-            Error::new(ErrorKind::OutOfHostMemory, "alloc_host", format!("no memory for {bytes} bytes")).caused_by(source)
+            Error::new(ErrorKind::OutOfHostMemory, operation, format!("no memory for {bytes} bytes")).caused_by(source)
         })?;
-        data.resize(count, T::ZERO);
-        Ok(HostVec { storage: Storage::Plain(data), count })
+        // SAFETY: the vector has room for `count` elements, and zero bits represent the number zero in every element type.
+        unsafe {
+            data.as_mut_ptr().write_bytes(0, count);
+            data.set_len(count);
+        }
+        Ok(data.into())
+    }
+
+    /// Allocates memory filled with zeros that a device pins. Returns `None` if the device pins no memory or no more of it.
+    pub(crate) fn pinned(device: &DeviceRuntime, count: usize) -> Option<Self> {
+        let bytes = count.checked_mul(T::DTYPE.size())?;
+        let memory = device.device().alloc_pinned(bytes)?;
+        // SAFETY: `alloc_pinned` has returned memory of `bytes` bytes that nothing else accesses yet, and zero bits represent the
+        // number zero in every element type.
+        unsafe { memory.ptr().write_bytes(0, bytes) };
+        Some(HostVec { storage: Storage::Pinned(memory), count })
+    }
+
+    /// Whether a driver has pinned the memory.
+    pub(crate) fn is_pinned(&self) -> bool {
+        matches!(self.storage, Storage::Pinned(_))
     }
 }
 

@@ -117,9 +117,9 @@ impl Drop for DevicePivots {
     }
 }
 
-/// Minimum number of bytes that [`Stream::read`] copies to pinned memory. A driver needs time to pin memory, so that pinned memory does not
-/// pay for a small copy. The number is an estimate; `cargo xtask bench streams` times copies to both kinds of memory.
-const MIN_PINNED_BYTES: usize = 1 << 20;
+/// Number of bytes up to which [`Stream::write`] copies ordinary memory to pinned memory. An OpenCL driver may copy ordinary memory only
+/// after the earlier calls have completed, and hold the caller meanwhile. The host copies a megabyte in some 100 µs.
+const MAX_COPIED_BYTES: usize = 1 << 20;
 
 /// Host memory of a transfer, which the device keeps until it no longer accesses the memory.
 type Shared<T> = Arc<Mutex<Option<HostVec<T>>>>;
@@ -162,7 +162,8 @@ impl Machine {
         self.allocate(resident, bytes)?;
         let pivots = DevicePivots { machine: self.clone(), resident, count, rows: None, bound: 0 };
         // zeros are row indices of every matrix
-        let zeros = StreamCall::Write { from: elements(&shared(vec![0_i32; count + 1].into())), to: resident.key };
+        let column = HostVec::<i32>::zeros(std::slice::from_ref(&self.runtimes()[device]), "pivots_on", count + 1)?;
+        let zeros = StreamCall::Write { from: elements(&shared(column)), to: resident.key };
         self.fill(device, "pivots_on", &zeros)?;
         Ok(pivots)
     }
@@ -275,7 +276,7 @@ impl Stream {
         }
         self.prepare(operation, pivots, rows)?;
         let column: Vec<i32> = std::iter::once(0).chain(ipiv.iter().copied()).collect();
-        let part = StreamCall::Write { from: elements(&shared(column.into())), to: pivots.resident.key };
+        let part = StreamCall::Write { from: self.source(column.into()), to: pivots.resident.key };
         // SAFETY: `pivots` lie on this device and have as many elements as the column, which only the device accesses.
         unsafe { self.runtime().enqueue(&self.state, operation, &[part])? };
         pivots.rows = Some(rows);
@@ -325,7 +326,8 @@ impl Stream {
     }
 
     /// Enqueues the copy of host memory to a matrix. The host memory holds the elements column-major without gaps. It is a [`Vec`], or
-    /// a [`HostVec`], which moves at the full speed of the link. It is freed when the device no longer needs it.
+    /// a [`HostVec`], which moves at the full speed of the link. It is freed when the device no longer needs it. If it is a [`Vec`] of more
+    /// than a megabyte, an OpenCL driver may hold the caller until the earlier calls have completed.
     ///
     /// # Errors
     /// The number of elements is not that of the matrix, the matrix does not lie on the device of the stream, or an earlier call failed.
@@ -340,26 +342,38 @@ impl Stream {
         if held == 0 {
             return Ok(());
         }
-        let part = StreamCall::Write { from: elements(&shared(from)), to: key(&to) };
+        let part = StreamCall::Write { from: self.source(from), to: key(&to) };
         // SAFETY: the matrix lies on this device and has as many elements as the memory, which only the device accesses.
         unsafe { self.runtime().enqueue(&self.state, "write", &[part]) }
     }
 
-    /// Enqueues the copy of a matrix to host memory, and returns a future of the elements, column-major without gaps. The host memory of a
-    /// large matrix is that of [`Machine::alloc_host`].
+    /// Enqueues the copy of a matrix to host memory, and returns a future of the elements, column-major without gaps. The driver
+    /// of the device pins the host memory if it can.
     ///
     /// # Errors
     /// The matrix does not lie on the device of the stream, the host has too little memory, or an earlier call failed.
     pub fn read<T: Scalar>(&self, from: &DeviceMatrix<T>) -> Result<Reading<T>> {
         let (rows, cols) = from.shape();
-        let count = rows * cols;
-        if count * T::DTYPE.size() < MIN_PINNED_BYTES {
-            return self.read_into(from, vec![T::ZERO; count]);
-        }
-        self.read_into(from, self.machine.alloc_host(count)?)
+        self.read_into(from, self.zeros("read", rows * cols)?)
     }
 
-    /// Enqueues the copy of a matrix to `to`, which the future returns.
+    /// Allocates host memory, which the driver of the device pins if it can.
+    fn zeros<T: Element>(&self, operation: &'static str, count: usize) -> Result<HostVec<T>> {
+        HostVec::zeros(std::slice::from_ref(self.runtime()), operation, count)
+    }
+
+    /// The memory of a write to a buffer of the device. Small ordinary memory is copied to pinned memory, if the driver pins memory.
+    fn source<T: Element>(&self, from: HostVec<T>) -> HostElements {
+        let is_small = !from.is_pinned() && from.len() * T::DTYPE.size() <= MAX_COPIED_BYTES;
+        let copy = is_small.then(|| HostVec::pinned(self.runtime(), from.len())).flatten().map(|mut copy| {
+            copy.copy_from_slice(&from);
+            copy
+        });
+        elements(&shared(copy.unwrap_or(from)))
+    }
+
+    /// Enqueues the copy of a matrix to `to`, which the future returns. If `to` is a [`Vec`], an OpenCL driver may hold the caller until
+    /// the copy is complete.
     ///
     /// # Errors
     /// The errors of [`Stream::read`], or the number of elements of `to` is not that of the matrix.
@@ -381,7 +395,8 @@ impl Stream {
     pub fn read_pivots(&self, pivots: &DevicePivots) -> Result<ReadingPivots> {
         pivots.factored_rows("read_pivots")?;
         self.check_places("read_pivots", &[pivots.info()])?;
-        self.enqueue_read(pivots.resident.key, vec![0_i32; pivots.count + 1].into()).map(ReadingPivots::new)
+        let column = self.zeros("read_pivots", pivots.count + 1)?;
+        self.enqueue_read(pivots.resident.key, column).map(ReadingPivots::new)
     }
 
     fn enqueue_read<T: Element>(&self, from: u64, to: HostVec<T>) -> Result<Reading<T>> {

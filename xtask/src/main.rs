@@ -17,6 +17,7 @@ mod systems;
 mod test;
 mod tidy;
 mod types;
+mod window;
 mod workspace;
 
 use std::process::ExitCode;

@@ -13,6 +13,7 @@ use crate::steps::Steps;
 use crate::systems;
 use crate::tidy;
 use crate::types;
+use crate::window;
 use crate::workspace::Workspace;
 
 /// The packages whose tests run, with all features. All steps use these arguments, since cargo would build the shared crates a
@@ -23,9 +24,9 @@ pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--a
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
 /// Names of the steps in their order.
-const STEPS: [&str; 15] = [
+const STEPS: [&str; 16] = [
     "prepare", "fmt", "tidy", "clippy", "api", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "browser",
-    "oclgrind", "debian13",
+    "window", "oclgrind", "debian13",
 ];
 
 /// Name of a step that runs only on request, since it takes long and installs many packages.
@@ -55,6 +56,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     })?;
     steps.step("foreign", || foreign(ws))?;
     steps.step("browser", || browser::test(ws))?;
+    steps.step("window", || window::test(ws))?;
     steps.step("oclgrind", || drivers::watch(ws))?;
     steps.step("debian13", || debian13::check(ws))?;
     if wanted.contains(&SYSTEMS) {
@@ -68,7 +70,9 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
 /// Downloads the crates and the drivers, so that later steps do not wait for the network.
 fn prepare(ws: &Workspace) -> Result<String> {
     ws.cargo(&["fetch", "--locked"]).run()?;
-    ws.cargo(&["fetch", "--locked", "--manifest-path", FOREIGN]).run()?;
+    for manifest in [FOREIGN, window::MANIFEST] {
+        ws.cargo(&["fetch", "--locked", "--manifest-path", manifest]).run()?;
+    }
     drivers::install(ws)
 }
 

@@ -1,0 +1,242 @@
+//! The window: what it shows, and the solutions it waits for.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use eframe::egui::{self, CentralPanel, ComboBox, Spinner, Ui, ViewportCommand, vec2};
+use lapidary::{Result, Select};
+
+use crate::frames::Frames;
+use crate::picture;
+use crate::solver::{LIMIT, Solution, Solver};
+
+/// Orders that the window offers.
+pub const ORDERS: [usize; 6] = [256, 1024, 2048, 4096, 8192, 16384];
+/// Number of solutions that are enqueued. A second one keeps the device busy until the window has seen the first.
+const IN_FLIGHT: usize = 2;
+/// Number of frames that a picture of the window shows at least.
+const PICTURE_FRAMES: usize = 60;
+
+type Pending = Pin<Box<dyn Future<Output = Result<Solution>> + Send>>;
+
+/// The state of the window.
+pub struct App {
+    select: Select,
+    order: usize,
+    /// Receives the solver of the thread that opens it.
+    opening: Option<Receiver<Result<Solver>>>,
+    solver: Option<Solver>,
+    is_solving: bool,
+    pending: VecDeque<Pending>,
+    /// The last solution and the seconds since the one before.
+    last: Option<(Solution, f64)>,
+    solved: usize,
+    error: Option<String>,
+    frames: Frames,
+    picture: Option<PathBuf>,
+    /// Receives the end of a picture.
+    drawn: Option<Receiver<std::io::Result<()>>>,
+}
+
+impl App {
+    /// Opens a device of the selection, on a thread of its own, and begins to solve systems of order `order`.
+    pub fn new(select: Select, order: usize) -> Self {
+        let mut app = App {
+            select,
+            order,
+            opening: None,
+            solver: None,
+            is_solving: true,
+            pending: VecDeque::new(),
+            last: None,
+            solved: 0,
+            error: None,
+            frames: Frames::default(),
+            picture: None,
+            drawn: None,
+        };
+        app.open();
+        app
+    }
+
+    /// The same window, which writes a picture of itself after the first solutions, as PNG, and closes.
+    pub fn with_picture(self, file: PathBuf) -> Self {
+        App { picture: Some(file), ..self }
+    }
+
+    /// Starts or stops the solutions.
+    pub fn solve(&mut self, is_solving: bool) {
+        self.is_solving = is_solving;
+        self.last = None;
+        self.frames.clear();
+    }
+
+    /// The last solution, if there is one.
+    pub fn last(&self) -> Option<Solution> {
+        self.last.map(|(solution, _)| solution)
+    }
+
+    /// Number of solutions since the device was opened.
+    pub fn solved(&self) -> usize {
+        self.solved
+    }
+
+    /// Whether the device has not finished all that the window has enqueued.
+    pub fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Times of the last frames.
+    pub fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// What went wrong, if anything did.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// Opens a solver of the order in use on another thread. The thread drops the solver before it, because that may wait.
+    fn open(&mut self) {
+        let (old, select, order) = (self.solver.take(), self.select.clone(), self.order);
+        self.pending.clear();
+        (self.last, self.solved, self.error) = (None, 0, None);
+        let (sender, receiver) = channel();
+        thread::spawn(move || {
+            drop(old);
+            // the window may be closed meanwhile
+            let _ = sender.send(Solver::open(&select, order));
+        });
+        self.opening = Some(receiver);
+    }
+
+    /// Takes the solver from its thread, receives finished solutions and enqueues further ones. Nothing here waits.
+    fn advance(&mut self, ctx: &egui::Context) -> Result<()> {
+        if let Some(Ok(solver)) = self.opening.as_ref().map(Receiver::try_recv) {
+            self.opening = None;
+            self.solver = Some(solver?);
+            self.frames.clear();
+        }
+        let waker = Waker::from(Arc::new(Repaint(ctx.clone())));
+        let mut context = Context::from_waker(&waker);
+        while let Some(Poll::Ready(solution)) = self.pending.front_mut().map(|first| first.as_mut().poll(&mut context)) {
+            self.pending.pop_front();
+            self.receive(solution?);
+        }
+        if let Some(solver) = self.solver.as_mut().filter(|_| self.is_solving) {
+            while self.pending.len() < IN_FLIGHT {
+                self.pending.push_back(Box::pin(solver.enqueue()?));
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, solution: Solution) {
+        let since = self.last.map_or(f64::NAN, |(before, _)| (solution.at - before.at).as_secs_f64());
+        self.last = Some((solution, since));
+        self.solved += 1;
+    }
+
+    /// Writes the picture, if one is wanted and there is enough to see, and closes the window afterwards.
+    fn draw_picture(&mut self, ctx: &egui::Context) {
+        let is_ready = self.error.is_some() || self.solved > 1 && self.frames.count() >= PICTURE_FRAMES;
+        if let Some(file) = self.picture.take_if(|_| is_ready) {
+            let (sender, receiver) = channel();
+            ctx.request_screenshot(move |pixels| {
+                let _ = sender.send(picture::write(&file, &pixels));
+            });
+            self.drawn = Some(receiver);
+        }
+        match self.drawn.as_ref().map(Receiver::try_recv) {
+            None | Some(Err(TryRecvError::Empty)) => {}
+            Some(drawn) => {
+                if let Ok(Err(error)) = drawn {
+                    self.error = Some(error.to_string());
+                }
+                ctx.send_viewport_cmd(ViewportCommand::Close);
+            }
+        }
+    }
+
+    fn controls(&mut self, ui: &mut Ui) {
+        ui.horizontal(|ui| {
+            let mut order = self.order;
+            ComboBox::from_label("unknowns").selected_text(order.to_string()).show_ui(ui, |ui| {
+                for choice in ORDERS {
+                    ui.selectable_value(&mut order, choice, choice.to_string());
+                }
+            });
+            if order != self.order {
+                self.order = order;
+                self.open();
+            }
+            if ui.button(if self.is_solving { "Stop" } else { "Solve" }).clicked() {
+                self.solve(!self.is_solving);
+            }
+            if self.opening.is_some() || !self.pending.is_empty() {
+                ui.add(Spinner::new());
+            }
+        });
+    }
+
+    fn status(&self) -> String {
+        let device = self.solver.as_ref().map_or("", Solver::device);
+        match (&self.error, &self.last) {
+            (Some(error), _) => format!("error: {error}"),
+            (None, _) if self.opening.is_some() => "opening the device and making the matrix".to_owned(),
+            (None, None) => device.to_owned(),
+            (None, Some((solution, seconds))) => {
+                let n = self.order as f64;
+                let rate = 2.0 / 3.0 * n * n * n / seconds / 1e9;
+                let rate =
+                    if seconds.is_nan() { String::new() } else { format!(", {:.1} ms each, {rate:.0} GFLOP/s", 1e3 * seconds) };
+                let verdict = if solution.residual < LIMIT { "below" } else { "NOT below" };
+                format!("{device}: {} solved{rate}; scaled residual {:.2}, {verdict} {LIMIT}", self.solved, solution.residual)
+            }
+        }
+    }
+
+    /// Shows a frame of the window, and asks for the next.
+    pub fn show(&mut self, ui: &mut Ui) {
+        self.frames.begin(Instant::now());
+        if self.error.is_none()
+            && let Err(error) = self.advance(ui.ctx())
+        {
+            // the futures of a failed stream give its error again
+            self.pending.clear();
+            self.error = Some(error.to_string());
+        }
+        CentralPanel::default().show(ui, |ui| {
+            ui.heading("Systems of equations, solved while the window is drawn");
+            self.controls(ui);
+            ui.label(self.status());
+            let [half, most, all] = [50, 99, 100].map(|percent| milliseconds(self.frames.percentile(percent)));
+            ui.label(format!(
+                "time of a frame: {half} median, {most} at the 99th percentile, {all} longest; lines at 60 and 30 per second"
+            ));
+            self.frames.plot(ui, vec2(ui.available_width(), 160.0));
+        });
+        self.draw_picture(ui.ctx());
+        ui.ctx().request_repaint();
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", 1e3 * time.as_secs_f64())
+}
+
+/// Draws the window again when a future wakes it.
+struct Repaint(egui::Context);
+
+impl Wake for Repaint {
+    fn wake(self: Arc<Self>) {
+        self.0.request_repaint();
+    }
+}

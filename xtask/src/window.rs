@@ -1,0 +1,39 @@
+//! Tests the window of `examples/window`, without a display and on one that exists in memory only.
+
+use std::fs;
+
+use crate::Result;
+use crate::cross;
+use crate::drivers;
+use crate::runner::Invocation;
+use crate::workspace::Workspace;
+
+/// Manifest of the example, which is a crate outside the workspace.
+pub const MANIFEST: &str = "examples/window/Cargo.toml";
+/// Debian's packages of a display in memory, and of the libraries that a program loads to open a window.
+const DISPLAY: &[&str] = &["libx11-xcb1", "libxcursor1", "libxi6", "libxkbcommon-x11-0", "libxrandr2", "xauth", "xvfb"];
+/// A picture of an empty window has fewer bytes.
+const LEAST_BYTES: u64 = 8192;
+
+/// Runs the tests of the example, and the example itself. The example solves, writes a picture of its window and closes the window.
+pub fn test(ws: &Workspace) -> Result<String> {
+    let target = ws.target("window");
+    let cargo = |args: &[&str]| ws.cargo(args).env("CARGO_TARGET_DIR", &target);
+    drivers::with_drivers_enabled(ws, cargo(&["test", "--locked", "--manifest-path", MANIFEST]))?.run()?;
+    if let Err(missing) = cross::install(DISPLAY) {
+        return Ok(format!("no window: {missing}"));
+    }
+    let picture = ws.target("window.png");
+    // a picture of an earlier run must not pass for one of this run
+    let _ = fs::remove_file(&picture);
+    let program = target.join("debug/lapidary-window");
+    let display = ["--auto-servernum", "--server-args=-screen 0 1024x600x24"];
+    let window = Invocation::new("xvfb-run", &ws.root, &display).arg(&program);
+    let window = window.arg("--devices").arg("wgpu:0").arg("--unknowns").arg("256").arg("--picture").arg(&picture);
+    drivers::with_drivers_enabled(ws, window)?.run()?;
+    let bytes = fs::metadata(&picture).map_err(|error| format!("{}: {error}", picture.display()))?.len();
+    if bytes < LEAST_BYTES {
+        return Err(format!("{}: {bytes} bytes, of at least {LEAST_BYTES}: the window shows nothing", picture.display()));
+    }
+    Ok(format!("picture in {}", picture.display()))
+}

@@ -38,6 +38,7 @@ impl Programs {
 
     /// Makes all further compilations include every check that wgpu can make while a kernel runs. The kernels that were compiled
     /// without the checks of wgpu are dropped.
+    #[cfg(feature = "test-hooks")]
     pub fn use_checks(&mut self) {
         self.checked = true;
         self.kernels.clear();

@@ -31,7 +31,7 @@ use grade::{grade, grade_some};
 use graded::Graded;
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::planning::{Blocking, Resources};
-use lapidary::{DType, ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Queue, Settings};
+use lapidary::{DType, ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Queue, Settings, backend::Device};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lookahead::panels_by_entries;
@@ -209,7 +209,8 @@ fn panels_column_by_column_by_strips_and_by_held_rows() {
     for strips in ["stop strips", "strips items=4", "held_rows items=64", "held_rows rows>=20 items=64"] {
         let settings = settings();
         let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_entries(strips).unwrap();
+        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap();
+        device.prefer_kernels(strips).unwrap().unwrap();
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
         let resident = Resident::new(Graded(strips.to_owned(), machine));
         grade_some::<f64>(&resident, &few(), "::getrf::");
@@ -388,7 +389,8 @@ fn matrices_go_from_device_to_device() {
         });
         // SAFETY: the context was created above, and the devices retain it.
         unsafe { cl3::context::release_context(context).unwrap() };
-        let peers = devices[0].is_peer_of(&devices[1]);
+        let [to, from] = [0, 1].map(|i: usize| devices[i].alloc(8).unwrap());
+        let peers = devices[0].copy_from(&devices[1], &from, &to, 8).is_some();
         machines.push((peers, Machine::from_opencl(devices.into(), &settings).unwrap()));
         assert!(peers || !found[first].facts.is_cpu());
     }

@@ -21,6 +21,7 @@ use adapters::{adapters, few, first};
 use agree::agree;
 use grade::grade;
 use graded::Graded;
+use lapidary::backend::Device;
 use lapidary::wgpu::{WgpuDevice, required_limits, wgpu};
 use lapidary::{ErrorKind, Gemm, Getrf, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
@@ -183,7 +184,8 @@ fn groups_that_hold_no_strip_and_waits_that_see_nothing_are_refused() {
     let Some((index, found)) = first() else { return };
     let cache = || Arc::new(settings().program_cache());
     for items in [6, 1 << 20] {
-        let error = WgpuDevice::open(index, None, cache()).unwrap().with_entries(&format!("strips items={items}")).err().unwrap();
+        let error =
+            WgpuDevice::open(index, None, cache()).unwrap().prefer_kernels(&format!("strips items={items}")).unwrap().unwrap_err();
         assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(&items.to_string()), "{error}");
     }
     let (device, queue) = pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();

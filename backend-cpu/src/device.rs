@@ -10,8 +10,8 @@ use std::sync::{
 };
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, DeviceKind, Error, ErrorKind, HostRect, Identity, Instruction, Op, Operand, Rates,
-    Result, Scalar,
+    DType, Device, DeviceBuffer, DeviceFacts, DeviceKind, Error, ErrorKind, HostRect, Identity, Instruction, Op, Operand, Result,
+    Scalar,
 };
 #[cfg(feature = "database")]
 use lapidary_kernels::{Database, database::CPU_BLOCKS};
@@ -80,18 +80,17 @@ impl CpuDevice {
     pub fn of_team(name: String, memory: Option<usize>, team: Team) -> Self {
         let (isa, vector_bits, flops) = instruction_set();
         let identity = identity();
-        let facts = DeviceFacts {
-            description: format!("{} ({isa})", identity.model),
-            identity: identity.clone(),
-            dtypes: vec![DType::F32, DType::F64],
-            compute_units: Some(team.size()),
-            vector_bits,
-            memory,
-            host_memory: memory.is_none(),
-            // the estimate of `flops` assumes that each core runs at 2.5 GHz
-            rates: Rates { flops: 2.5e9 * flops * team.size() as f64, bandwidth: 6e9 },
-            ..DeviceFacts::new(name)
-        };
+        let mut facts = DeviceFacts::new(name);
+        facts.description = format!("{} ({isa})", identity.model);
+        facts.identity = identity.clone();
+        facts.dtypes = vec![DType::F32, DType::F64];
+        facts.compute_units = Some(team.size());
+        facts.vector_bits = vector_bits;
+        facts.memory = memory;
+        facts.host_memory = memory.is_none();
+        // the estimate of `flops` assumes that each core runs at 2.5 GHz
+        facts.rates.flops = 2.5e9 * flops * team.size() as f64;
+        facts.rates.bandwidth = 6e9;
         CpuDevice {
             facts,
             path: Path::Fast,
@@ -157,13 +156,13 @@ fn identity() -> &'static Identity {
             let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'));
             value.map_or(instead, str::trim).to_owned()
         };
-        Identity {
-            kind: DeviceKind::Cpu,
-            vendor: told("vendor_id", ""),
-            architecture: format!("{ARCH} {}", instruction_set().0),
-            model: told("model name", ARCH),
-            driver: concat!("lapidary ", env!("CARGO_PKG_VERSION")).to_owned(),
-        }
+        let mut identity = Identity::default();
+        identity.kind = DeviceKind::Cpu;
+        identity.vendor = told("vendor_id", "");
+        identity.architecture = format!("{ARCH} {}", instruction_set().0);
+        identity.model = told("model name", ARCH);
+        concat!("lapidary ", env!("CARGO_PKG_VERSION")).clone_into(&mut identity.driver);
+        identity
     })
 }
 

@@ -53,7 +53,7 @@ impl OpenClDevice {
 
     /// Opens the devices whose numbers are in `indices`. Devices of the same platform, model and driver version share a context.
     /// Memory that is pinned for one device of a context is pinned for all devices of this context. The driver may
-    /// [copy](OpenClDevice::is_peer_of) between the buffers of devices that share a context. A repeated number is an error,
+    /// [copy](lapidary_core::Device::copy_from) between the buffers of devices that share a context. A repeated number is an error,
     /// because work-groups that wait for one another must run at the same time: their number is chosen for the queues of one `OpenClDevice`.
     pub fn open_all(indices: &[usize], memory: Option<usize>, cache: &Arc<ProgramCache>) -> Vec<Result<Self>> {
         let listing = list();

@@ -1,7 +1,6 @@
 //! The [`Device`] implementation for OpenCL.
 
 use std::slice::from_ref;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
@@ -23,14 +22,18 @@ use crate::running::{Health, Running};
 use crate::stream::InTransfer;
 use crate::transfers::{Direction, Transfers};
 
+#[cfg(feature = "test-hooks")]
+mod hooks;
+
 /// An OpenCL device with its context and its queues: two queues for transfers, and one or two for kernels.
 #[derive(Debug)]
 pub struct OpenClDevice {
     /// The OpenCL platform, the OpenCL device, and the [`DeviceFacts`].
     found: Found,
     cache: Arc<ProgramCache>,
-    /// In tests: the number of memory requests before the request that is made to fail.
-    short: Option<AtomicUsize>,
+    /// The number of memory requests before the request that a test makes fail.
+    #[cfg(feature = "test-hooks")]
+    short: Option<std::sync::atomic::AtomicUsize>,
     health: Health,
     /// Declared before the queues, so that transfers of streams end before a queue is released.
     in_transfer: Arc<InTransfer>,
@@ -122,6 +125,7 @@ impl OpenClDevice {
         Ok(OpenClDevice {
             found,
             cache,
+            #[cfg(feature = "test-hooks")]
             short: None,
             health,
             in_transfer,
@@ -146,8 +150,7 @@ impl OpenClDevice {
     /// and `other` must stand for the same OpenCL device, or both must use host memory. Between two devices with memory of their
     /// own, drivers have been observed to move the whole buffer into the other device's memory, at 1 GB/s and without regard to the
     /// memory limit.
-    #[must_use]
-    pub fn is_peer_of(&self, other: &OpenClDevice) -> bool {
+    pub(crate) fn is_peer_of(&self, other: &OpenClDevice) -> bool {
         let in_machine = |device: &OpenClDevice| device.found.facts.is_cpu() || device.found.is_unified;
         let is_same = self.found.handle() == other.found.handle();
         self.context.handle.0 == other.context.handle.0 && (is_same || (in_machine(self) && in_machine(other)))
@@ -186,25 +189,6 @@ impl OpenClDevice {
         &self.cache
     }
 
-    /// Chooses kernels that use local memory for products and panels, even where other kernels are faster.
-    /// Tests call this method to cover the kernels with local memory on every device.
-    ///
-    /// # Errors
-    /// The smallest tile exceeds a limit of the device.
-    pub fn with_tiles(self) -> Result<Self> {
-        self.kernels().use_tiles()?;
-        Ok(self)
-    }
-
-    /// Prefers kernels as [`Device::prefer_kernels`] does, and returns the device.
-    ///
-    /// # Errors
-    /// The errors of [`Device::prefer_kernels`].
-    pub fn with_entries(self, entries: &str) -> Result<Self> {
-        self.kernels().prefer(entries)?;
-        Ok(self)
-    }
-
     /// Makes the device record the times of its kernels, which [`Device::take_kernel_times`] returns. The records slow short kernels.
     /// The device keeps the times of at most 2²⁰ kernels, and the events of at most 1024 of them.
     ///
@@ -225,34 +209,6 @@ impl OpenClDevice {
     pub fn with_database(self, database: &Database) -> Self {
         self.kernels().use_database(database);
         self
-    }
-
-    /// Moves unpinned rectangles through staging memory in pieces of `bytes` bytes, even where the driver
-    /// moves them faster directly. Tests call this method to run transfers through staging memory on any device.
-    #[must_use]
-    pub fn in_pieces(self, bytes: usize) -> Self {
-        let in_pieces =
-            |transfers: Arc<Transfers>| Arc::new(Arc::into_inner(transfers).expect("nothing is on its way").in_pieces(bytes));
-        OpenClDevice { load: in_pieces(self.load), store: in_pieces(self.store), ..self }
-    }
-
-    /// Makes memory request number `request`, counted from 0, exceed the memory of any device, so that the driver refuses this
-    /// request. Only tests call this method.
-    #[must_use]
-    pub fn out_of_memory_at(self, request: usize) -> Self {
-        OpenClDevice { short: Some(AtomicUsize::new(request)), ..self }
-    }
-
-    /// Number of bytes to request from the driver: `bytes`, or `usize::MAX` if a test makes this request fail.
-    fn asked(&self, bytes: usize) -> usize {
-        let is_next = |left: &AtomicUsize| left.fetch_sub(1, Ordering::Relaxed) == 0;
-        if self.short.as_ref().is_some_and(is_next) { usize::MAX } else { bytes }
-    }
-
-    /// The properties of the device that its driver reports.
-    #[must_use]
-    pub fn found(&self) -> &Found {
-        &self.found
     }
 }
 
@@ -374,7 +330,12 @@ impl Device for OpenClDevice {
     fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
         let size = Spare::size(bytes);
         // a driver may refuse to pin memory although the host has free memory
-        let pinned = self.spare.take(size).or_else(|| self.load.pin(self.asked(size)).ok())?;
+        let pin = |size| {
+            #[cfg(feature = "test-hooks")]
+            let size = self.asked(size);
+            self.load.pin(size).ok()
+        };
+        let pinned = self.spare.take(size).or_else(|| pin(size))?;
         Some(Box::new(HostMemory::new(pinned, size, &self.context.pinned, &self.spare)))
     }
 }
@@ -413,6 +374,7 @@ impl OpenClDevice {
     }
 
     fn alloc_within_reserve(&self, bytes: usize) -> Result<Buffer> {
+        #[cfg(feature = "test-hooks")]
         let bytes = self.asked(bytes);
         if self.found.facts.is_cpu() {
             return Buffer::new(&self.context.handle, bytes);

@@ -8,7 +8,7 @@ use cl3::device::{
     CL_DRIVER_VERSION, get_device_data,
 };
 use cl3::types::{cl_device_id, cl_device_info};
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits};
 
 use crate::conv::failed;
 
@@ -72,39 +72,44 @@ impl DeviceQuery {
         // every OpenCL queue can record timestamps, so the feature `Timestamps` needs no query
         let features = [("cl_khr_fp16", Feature::F16), ("cl_khr_subgroups", Feature::Subgroups)];
         let features = features.into_iter().filter(|(extension, _)| has(extension)).map(|(_, feature)| feature);
-        Ok(DeviceFacts {
-            description: format!("{model}, {platform}"),
-            limits: Limits {
-                // some drivers report a maximum work-group size of 0
-                work_group: self.size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.max(1),
-                local_memory: self.size(CL_DEVICE_LOCAL_MEM_SIZE)?,
-                buffer: self.size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
-                loop_iterations: if model.contains(SHORT_LOOPS.0) { SHORT_LOOPS.1 } else { usize::MAX },
-                image_pixels: if self.optional(CL_DEVICE_IMAGE_SUPPORT) == 0 { 0 } else { self.image_pixels() },
-                ..Limits::default()
-            },
-            // in OpenCL C, each component of a vector is a separate memory location
-            features: features.chain([Feature::Timestamps, Feature::PartsOfVectors]).collect(),
-            dtypes: if self.optional(CL_DEVICE_DOUBLE_FP_CONFIG) == 0 { vec![DType::F32] } else { vec![DType::F32, DType::F64] },
-            compute_units: Some(units),
-            vector_bits,
-            // registers may take 90 % of the memory that belongs to a GPU, but only 25 % of memory shared with the host, which also
-            // holds the caller's matrices
-            memory: Some(if is_cpu || self.is_unified() { memory / 4 } else { memory / 10 * 9 }),
-            rates: Rates {
-                // estimates: a CPU core does one vector multiply-add per cycle at 2.5 GHz; a multiprocessor does 100 GFLOP/s
-                flops: units as f64 * if is_cpu { 2.5e9 * 2.0 * vector_bits as f64 / 64.0 } else { 1e11 },
-                bandwidth: if is_cpu { 5e9 } else { 2e10 },
-            },
-            identity: Identity {
-                kind,
-                vendor: self.text(CL_DEVICE_VENDOR)?,
-                architecture: has("cl_nv_device_attribute_query").then(capability).unwrap_or_default(),
-                model,
-                driver: format!("{platform} {}", self.text(CL_DRIVER_VERSION)?),
-            },
-            ..DeviceFacts::new(name)
-        })
+        let mut facts = DeviceFacts::new(name);
+        facts.description = format!("{model}, {platform}");
+        facts.limits = self.limits(&model)?;
+        // in OpenCL C, each component of a vector is a separate memory location
+        facts.features = features.chain([Feature::Timestamps, Feature::PartsOfVectors]).collect();
+        if self.optional(CL_DEVICE_DOUBLE_FP_CONFIG) != 0 {
+            facts.dtypes = vec![DType::F32, DType::F64];
+        }
+        facts.compute_units = Some(units);
+        facts.vector_bits = vector_bits;
+        // registers may take 90 % of the memory that belongs to a GPU, but only 25 % of memory shared with the host, which also
+        // holds the caller's matrices
+        facts.memory = Some(if is_cpu || self.is_unified() { memory / 4 } else { memory / 10 * 9 });
+        // estimates: a CPU core does one vector multiply-add per cycle at 2.5 GHz; a multiprocessor does 100 GFLOP/s
+        facts.rates.flops = units as f64 * if is_cpu { 2.5e9 * 2.0 * vector_bits as f64 / 64.0 } else { 1e11 };
+        facts.rates.bandwidth = if is_cpu { 5e9 } else { 2e10 };
+        facts.identity.kind = kind;
+        facts.identity.vendor = self.text(CL_DEVICE_VENDOR)?;
+        facts.identity.architecture = has("cl_nv_device_attribute_query").then(capability).unwrap_or_default();
+        facts.identity.model = model;
+        facts.identity.driver = format!("{platform} {}", self.text(CL_DRIVER_VERSION)?);
+        Ok(facts)
+    }
+
+    /// The limits of the device, whose product name is `model`.
+    fn limits(self, model: &str) -> Result<Limits, String> {
+        let mut limits = Limits::default();
+        // some drivers report a maximum work-group size of 0
+        limits.work_group = self.size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.max(1);
+        limits.local_memory = self.size(CL_DEVICE_LOCAL_MEM_SIZE)?;
+        limits.buffer = self.size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?;
+        if model.contains(SHORT_LOOPS.0) {
+            limits.loop_iterations = SHORT_LOOPS.1;
+        }
+        if self.optional(CL_DEVICE_IMAGE_SUPPORT) != 0 {
+            limits.image_pixels = self.image_pixels();
+        }
+        Ok(limits)
     }
 }
 

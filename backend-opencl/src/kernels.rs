@@ -107,6 +107,7 @@ impl Kernels {
 
     /// Chooses kernels that use local memory and barriers, on any device. With the chosen kernels, many small work-groups factor a
     /// panel together.
+    #[cfg(feature = "test-hooks")]
     pub fn use_tiles(&mut self) -> Result<()> {
         let facts = &self.found.facts;
         // compilers for CPUs take minutes to compile kernels with large work-groups or long loops between barriers

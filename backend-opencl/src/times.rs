@@ -86,7 +86,9 @@ impl Times {
         }
         let time = |Launch { kernel, operation, queue, span }: Launch<[u64; 2]>| {
             let [start, end] = span.map(|nanoseconds| (nanoseconds - first) as f64 * 1e-9);
-            KernelTime { kernel, operation, queue, start, end }
+            let mut time = KernelTime::new(kernel, operation, start, end);
+            time.queue = queue;
+            time
         };
         Ok(launches.into_iter().map(time).collect())
     }

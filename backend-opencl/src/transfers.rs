@@ -6,7 +6,7 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{CopyPool, DType, HostRect, Piece, Result, Token, copy_threads, in_background};
+use lapidary_core::{CopyPool, HostRect, Piece, Result, Token, copy_threads, in_background};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
@@ -59,8 +59,9 @@ impl Transfers {
 
     /// Sets the size of a piece of staging memory to `bytes` bytes, but at least to the size of the largest element type. This
     /// method also makes a CPU device use staging memory.
+    #[cfg(feature = "test-hooks")]
     pub fn in_pieces(self, bytes: usize) -> Self {
-        Transfers { piece: bytes.max(DType::LARGEST), bypasses_staging: false, ..self }
+        Transfers { piece: bytes.max(lapidary_core::DType::LARGEST), bypasses_staging: false, ..self }
     }
 
     /// Allocates pinned memory, which this queue maps.

@@ -321,7 +321,8 @@ const NARROW: &str = "gemm_vector mwg=32 nwg=32 kwg=4 mr=4 nr=8 lanes_n=4";
 fn with_vectors(flags: &str) -> Option<OpenClDevice> {
     let device = devices([|device| device.with_tiles().unwrap()]).pop()?;
     let tile = "gemm_tile mwg=8 nwg=4 kwg=4 mr=4 nr=1 vwm=1 stages=1";
-    Some(device.with_entries(&format!("{NARROW} {flags}\n{tile}\nstop gemm")).unwrap())
+    device.prefer_kernels(&format!("{NARROW} {flags}\n{tile}\nstop gemm"))?.unwrap();
+    Some(device)
 }
 
 /// Tests products whose operands lie in whole vectors, so that no operand is copied and the kernel itself transposes the vectors

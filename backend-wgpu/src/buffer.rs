@@ -1,10 +1,12 @@
-//! Buffers in device memory, and a counter of the bytes that these buffers occupy.
+//! Buffers in device memory.
 
+#[cfg(feature = "test-hooks")]
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapidary_core::{Error, ErrorKind, Result};
 
+#[cfg(feature = "test-hooks")]
+use crate::meter::Counted;
 use crate::queue::Queue;
 
 /// Usages of a buffer that holds a register.
@@ -17,39 +19,8 @@ const USES: wgpu::BufferUsages =
 pub struct Buffer {
     pub(crate) raw: wgpu::Buffer,
     /// Keeps the bytes of this buffer counted until the buffer is dropped. `None` for a buffer that belongs to the application.
+    #[cfg(feature = "test-hooks")]
     _counted: Option<Arc<Counted>>,
-}
-
-/// Counter of the bytes that the buffers of a device occupy.
-#[derive(Debug, Default)]
-pub(crate) struct Meter {
-    now: AtomicUsize,
-    most: AtomicUsize,
-}
-
-impl Meter {
-    /// Returns the number of bytes that are allocated now, and the maximum number that was allocated at any time.
-    pub fn read(&self) -> (usize, usize) {
-        (self.now.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
-    }
-}
-
-/// A number of bytes that stays in the counter until this value is dropped.
-#[derive(Debug)]
-struct Counted(Arc<Meter>, usize);
-
-impl Counted {
-    fn new(meter: &Arc<Meter>, bytes: usize) -> Self {
-        let now = meter.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        meter.most.fetch_max(now, Ordering::Relaxed);
-        Counted(Arc::clone(meter), bytes)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.now.fetch_sub(self.1, Ordering::Relaxed);
-    }
 }
 
 impl Buffer {
@@ -65,8 +36,12 @@ impl Buffer {
         let size = (bytes.max(1) as u64).next_multiple_of(8);
         let descriptor = wgpu::BufferDescriptor { label: Some("register"), size, usage: USES, mapped_at_creation: false };
         let buffer = queue.guarded("alloc", |device| device.create_buffer(&descriptor));
-        let counted = |raw| Buffer { raw, _counted: Some(Arc::new(Counted::new(queue.meter(), size as usize))) };
-        buffer.map(counted).map_err(|error| error.with("bytes", bytes))
+        let own = |raw| Buffer {
+            raw,
+            #[cfg(feature = "test-hooks")]
+            _counted: Some(Arc::new(Counted::new(queue.meter(), size as usize))),
+        };
+        buffer.map(own).map_err(|error| error.with("bytes", bytes))
     }
 
     /// Wraps a buffer of the application that is to hold a matrix of `bytes` bytes.
@@ -86,7 +61,12 @@ impl Buffer {
                 encoder.clear_buffer(&buffer, 0, Some(0));
                 drop(encoder.finish());
             });
-            return probed.map(|()| Buffer { raw: buffer, _counted: None }).map_err(|error| match error.kind() {
+            let wrapped = Buffer {
+                raw: buffer,
+                #[cfg(feature = "test-hooks")]
+                _counted: None,
+            };
+            return probed.map(|()| wrapped).map_err(|error| match error.kind() {
                 ErrorKind::DeviceFailed => Error::invalid("wrap", "the buffer is destroyed or another device's").caused_by(error),
                 _ => error,
             });

@@ -1,7 +1,7 @@
 //! Collects the [`DeviceFacts`] of a wgpu device. wgpu reports most of the facts; a probe finds out whether workgroups may wait
 //! for one another.
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, ProgramCache, Rates};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, ProgramCache};
 
 use crate::host;
 use crate::platform::kernel_limits;
@@ -53,25 +53,22 @@ pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Op
     // components unchanged
     let has_parts = backend == wgpu::Backend::Vulkan;
     let found = [(waits, Feature::GroupsMayWait), (has_parts, Feature::PartsOfVectors)];
-    let limits = kernel_limits(&queue.device().limits());
-    DeviceFacts {
-        description: if driver.is_empty() { format!("{model} ({backend})") } else { format!("{model}, {driver} ({backend})") },
-        limits: if is_cpu { Limits { loop_iterations: LOOP_ITERATIONS, ..limits } } else { limits },
-        features: told.chain(found.into_iter().filter(|(is_there, _)| *is_there).map(|(_, feature)| feature)).collect(),
-        dtypes: if features.contains(wgpu::Features::SHADER_F64) { vec![DType::F32, DType::F64] } else { vec![DType::F32] },
-        memory,
-        host_may_wait: host::MAY_WAIT,
-        rates: Rates { flops, bandwidth },
-        identity: Identity {
-            kind,
-            vendor: VENDORS
-                .iter()
-                .find(|(id, _)| *id == vendor)
-                .map_or_else(|| format!("{vendor:#06x}"), |(_, name)| (*name).to_owned()),
-            architecture: String::new(),
-            model,
-            driver: format!("{backend} {driver} {driver_info}").trim_end().to_owned(),
-        },
-        ..DeviceFacts::new(name)
+    let mut facts = DeviceFacts::new(name);
+    facts.description = if driver.is_empty() { format!("{model} ({backend})") } else { format!("{model}, {driver} ({backend})") };
+    facts.limits = kernel_limits(&queue.device().limits());
+    if is_cpu {
+        facts.limits.loop_iterations = LOOP_ITERATIONS;
     }
+    facts.features = told.chain(found.into_iter().filter(|(is_there, _)| *is_there).map(|(_, feature)| feature)).collect();
+    facts.dtypes = if features.contains(wgpu::Features::SHADER_F64) { vec![DType::F32, DType::F64] } else { vec![DType::F32] };
+    facts.memory = memory;
+    facts.host_may_wait = host::MAY_WAIT;
+    facts.rates.flops = flops;
+    facts.rates.bandwidth = bandwidth;
+    facts.identity.kind = kind;
+    let known = VENDORS.iter().find(|(id, _)| *id == vendor);
+    facts.identity.vendor = known.map_or_else(|| format!("{vendor:#06x}"), |(_, name)| (*name).to_owned());
+    facts.identity.model = model;
+    facts.identity.driver = format!("{backend} {driver} {driver_info}").trim_end().to_owned();
+    facts
 }

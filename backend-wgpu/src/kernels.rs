@@ -134,6 +134,7 @@ impl Kernels {
     }
 
     /// Makes all further compilations include every check that wgpu can make while a kernel runs.
+    #[cfg(feature = "test-hooks")]
     pub fn use_checks(&mut self) {
         self.programs.use_checks();
     }

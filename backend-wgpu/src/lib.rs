@@ -21,6 +21,8 @@ mod facts;
 #[cfg_attr(not(target_family = "wasm"), path = "process.rs")]
 mod host;
 mod kernels;
+#[cfg(feature = "test-hooks")]
+mod meter;
 mod platform;
 mod probe;
 mod program;

@@ -157,11 +157,10 @@ pub(crate) fn check(limits: &wgpu::Limits) -> Result<()> {
 /// Converts the limits of wgpu to the limits of the core, from which kernels are chosen.
 pub(crate) fn kernel_limits(limits: &wgpu::Limits) -> Limits {
     let size = |value: u32| usize::try_from(value).unwrap_or(usize::MAX);
-    Limits {
-        work_group: size(limits.max_compute_invocations_per_workgroup).min(size(limits.max_compute_workgroup_size_x)),
-        local_memory: size(limits.max_compute_workgroup_storage_size),
-        groups: size(limits.max_compute_workgroups_per_dimension),
-        buffer: largest_binding(limits),
-        ..Limits::default()
-    }
+    let mut kernel_limits = Limits::default();
+    kernel_limits.work_group = size(limits.max_compute_invocations_per_workgroup).min(size(limits.max_compute_workgroup_size_x));
+    kernel_limits.local_memory = size(limits.max_compute_workgroup_storage_size);
+    kernel_limits.groups = size(limits.max_compute_workgroups_per_dimension);
+    kernel_limits.buffer = largest_binding(limits);
+    kernel_limits
 }

@@ -38,6 +38,7 @@ impl Programs {
 
     /// Makes all further compilations include every check that wgpu can make while a kernel runs. The kernels that were compiled
     /// without the checks of wgpu are dropped.
+    #[cfg(feature = "test-hooks")]
     pub fn use_checks(&mut self) {
         self.checked = true;
         self.kernels.clear();
@@ -192,7 +193,8 @@ pub(crate) mod tests {
             error.to_string()
         };
         assert!(refused(128).contains("1536 bytes of the 1024 of local memory"), "{}", refused(128));
-        programs.limits = Limits { local_memory: usize::MAX, work_group: 64, ..programs.limits };
+        programs.limits.local_memory = usize::MAX;
+        programs.limits.work_group = 64;
         let error = programs.kernel(&queue, &Program::Pad { dtype: DType::F32, items: 128 }, "pad", &[0, 1, 2]).unwrap_err();
         assert!(error.to_string().contains("128 work-items are more than the 64"), "{error}");
     }

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use lapidary_core::{Error, ErrorKind, Instant, Pending, Result, check_wait};
 
-use crate::buffer::Meter;
 use crate::conv::caught_first;
 use crate::host;
+#[cfg(feature = "test-hooks")]
+use crate::meter::Meter;
 use crate::platform::largest_binding;
 
 /// Maximum time of a wait for a submission. `PATIENCE` is long, because one instruction on a slow CPU may take minutes.
@@ -107,6 +108,7 @@ pub(crate) struct Queue {
     /// Maximum time of a wait for a submission, in nanoseconds.
     patience: AtomicU64,
     /// Counter of the bytes that the buffers of the device occupy.
+    #[cfg(feature = "test-hooks")]
     meter: Arc<Meter>,
 }
 
@@ -126,6 +128,7 @@ impl Queue {
             begin: Instant::now(),
             last_end: Arc::default(),
             patience,
+            #[cfg(feature = "test-hooks")]
             meter: Arc::default(),
         }
     }
@@ -187,6 +190,7 @@ impl Queue {
     }
 
     /// Returns the counter of the bytes that the buffers of the device occupy.
+    #[cfg(feature = "test-hooks")]
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }

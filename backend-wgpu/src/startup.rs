@@ -17,7 +17,7 @@ pub fn startup(index: usize, cache: Arc<ProgramCache>) -> Result<Vec<(&'static s
     let listing = list();
     let found = listing.device(index)?;
     startup.lap("load the drivers, list adapters");
-    let device = WgpuDevice::with_limits(found, index, required_limits(&found.adapter), None, cache)?;
+    let device = WgpuDevice::open_found(found, index, required_limits(&found.adapter), None, cache)?;
     startup.lap("open the device");
     startup.first_product(device)
 }

@@ -119,7 +119,7 @@ impl Times {
         let first = launches.first().map_or(0, |launch| launch.span[0]);
         let time = |Launch { label: Label { kernel, operation }, span }: Launch| {
             let [start, end] = span.map(|stamp| (stamp - first) as f64 * f64::from(period) / 1e9);
-            KernelTime { kernel, operation, queue: 0, start, end }
+            KernelTime::new(kernel, operation, start, end)
         };
         Ok(launches.into_iter().map(time).collect())
     }
@@ -143,7 +143,7 @@ mod tests {
         let mut times = Times::default();
         times.store(labels(&["b", "c"]), &[1500, 2500, 3000, 2000]);
         times.store(labels(&["a"]), &[1000, 1250]);
-        let time = |kernel, start, end| KernelTime { kernel, operation: "getrf", queue: 0, start, end };
+        let time = |kernel, start, end| KernelTime::new(kernel, "getrf", start, end);
         // a timestamp of this test counts two seconds
         let expected = [time("a", 0.0, 500.0), time("b", 1000.0, 3000.0), time("c", 4000.0, 4000.0)];
         assert_eq!(times.take(2e9).unwrap(), expected);

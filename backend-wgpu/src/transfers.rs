@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{CopyPool, DType, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads, in_background};
+use lapidary_core::{CopyPool, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads, in_background};
 
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
@@ -41,8 +41,9 @@ impl Transfers {
     }
 
     /// Returns a copy of `self` that transfers pieces of at most `bytes` bytes, or of at most 16 bytes if `bytes` is smaller.
+    #[cfg(feature = "test-hooks")]
     pub fn in_pieces(self, bytes: usize) -> Self {
-        Transfers { piece: bytes.max(DType::LARGEST), idle: Mutex::default(), ..self }
+        Transfers { piece: bytes.max(lapidary_core::DType::LARGEST), idle: Mutex::default(), ..self }
     }
 
     /// Begins the transfer of a rectangle: packs the rectangle into the beginning of `buffer`, or unpacks the rectangle from the

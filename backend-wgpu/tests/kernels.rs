@@ -22,6 +22,12 @@ fn devices_within(memory: Option<usize>, make: impl Fn(WgpuDevice) -> WgpuDevice
     listing.devices.iter().enumerate().map(|(index, found)| (found.f64, make(open(index)))).collect()
 }
 
+/// Returns the device after it has preferred the kernels of `entries`.
+fn preferring<D: Device>(device: D, entries: &str) -> D {
+    device.prefer_kernels(entries).expect("the device looks up kernels").unwrap();
+    device
+}
+
 #[test]
 fn every_instruction() {
     for (f64, device) in devices(|device| device) {
@@ -69,7 +75,7 @@ fn with_workgroup_memory() {
 fn with_unusual_thresholds() {
     let panels = "lu_block columns=3\nlu_panel columns=5\nlu_columns rows=30\nlu_strips strips=2\nstrip_rows rows=4\nstrip_elements elements=8\n";
     let others = "exchange_groups groups=2\ntrsm_block unknowns=32\nbatched_lu order=6\nbatched_gemm kibiproducts=0";
-    for (_, device) in devices(|device| device.with_tiles().unwrap().with_entries(&[panels, others].concat()).unwrap()) {
+    for (_, device) in devices(|device| preferring(device.with_tiles().unwrap(), &[panels, others].concat())) {
         Instructions(&device).panels::<f32>();
         Instructions(&device).batches::<f32>();
     }
@@ -78,7 +84,7 @@ fn with_unusual_thresholds() {
 /// Tests triangular solves with inverted blocks on devices whose database names blocks for small triangles.
 #[test]
 fn with_inverted_blocks() {
-    for (f64, device) in devices(|device| device.with_tiles().unwrap().with_entries("inverted_block unknowns=512").unwrap()) {
+    for (f64, device) in devices(|device| preferring(device.with_tiles().unwrap(), "inverted_block unknowns=512")) {
         Instructions(&device).triangles::<f32>();
         Instructions(&device).ill_conditioned_triangles::<f32>(77, 32, 128);
         // the order of the blocks of large triangles in the shipped entries
@@ -207,8 +213,7 @@ fn with_terms_in_parts() {
 fn with_operands_in_vectors() {
     let entries = "gemm_vector f32 mwg=64 nwg=64 kwg=16 mr=4 nr=8 lanes_n=4 zigzag=1 ahead=0\n\
                    gemm_vector f64 mwg=128 nwg=128 kwg=8 mr=8 nr=8 lanes_n=8 zigzag=1 ahead=1\n";
-    for (f64, device) in devices(|device| device.with_tiles().unwrap()) {
-        let device = device.with_entries(entries).unwrap();
+    for (f64, device) in devices(|device| preferring(device.with_tiles().unwrap(), entries)) {
         in_vectors::<f32>(&device);
         if f64 {
             in_vectors::<f64>(&device);

@@ -25,7 +25,7 @@ struct Figures {
 /// Times the solution of `A·x = b`, once in place and once on devices that keep copies within [`LIMIT`]. The solution in place runs
 /// first, because it leaves no freed memory that the solution within [`LIMIT`] could reuse.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
-    let open = |memory_limit| processor::open(&Limits { memory_limit, ..Limits::default() });
+    let open = |memory_limit| processor::open(&Limits::default().memory_limit(memory_limit));
     let machines = [("in place", open(None)?), ("limited", open(Some(LIMIT))?)];
     report.add_participants(machines[0].1.devices(), std::iter::empty());
     for n in settings.sizes(&[12_000]) {

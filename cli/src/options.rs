@@ -35,13 +35,13 @@ impl DeviceOptions {
     /// Opens the selected devices as a machine with panels of `nb` columns. If `nb` is `None`, the library chooses the width of the
     /// panels.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
-        let machine = self.open_as(&Settings { nb, ..self.settings()? })?;
+        let machine = self.open_as(&self.settings()?.nb(nb))?;
         Ok(if self.explain { explained(machine) } else { machine })
     }
 
     /// Opens the selected devices as [`open_with`](Self::open_with) does. OpenCL devices record the times of their kernels.
     pub fn open_timed(&self, nb: Option<usize>) -> Result<Machine> {
-        self.open_as(&Settings { nb, kernel_times: true, ..self.settings()? })
+        self.open_as(&self.settings()?.nb(nb).kernel_times(true))
     }
 
     fn open_as(&self, settings: &Settings) -> Result<Machine> {
@@ -58,7 +58,8 @@ impl DeviceOptions {
     /// The settings from the environment variables. The memory limit on the command line takes precedence.
     pub fn settings(&self) -> Result<Settings> {
         let environment = Settings::from_env()?;
-        Ok(Settings { memory_limit: self.memory_limit.or(environment.memory_limit), ..environment })
+        let memory_limit = self.memory_limit.or(environment.memory_limit);
+        Ok(environment.memory_limit(memory_limit))
     }
 
     /// The selection of devices from `--device`, else from `LAPIDARY_DEVICE`.

@@ -56,7 +56,7 @@ pub fn check_path(path: &Path) -> Result<()> {
 }
 
 /// The counts of a program cache as JSON: programs that were found, compiled anew, or rejected as damaged.
-pub fn cache_counts(CacheCounts { hits, misses, rejected }: CacheCounts) -> Value {
+pub fn cache_counts(CacheCounts { hits, misses, rejected, .. }: CacheCounts) -> Value {
     json!({ "hits": hits, "misses": misses, "rejected": rejected })
 }
 
@@ -76,7 +76,7 @@ pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) ->
         end: event.end - begin,
     };
     let events: Vec<Event> = run.iter().map(event).collect();
-    let CacheCounts { hits, misses, rejected } = cache;
+    let CacheCounts { hits, misses, rejected, .. } = cache;
     let title = match hits + misses + rejected {
         0 => title.to_owned(),
         _ => format!("{title}; programs: {hits} kept, {misses} compiled, {rejected} damaged"),

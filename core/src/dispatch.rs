@@ -68,6 +68,7 @@ pub const KERNEL_QUEUES: usize = 2;
 
 /// One queue of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Lane {
     /// Index of the device in the run.
     pub device: usize,

@@ -9,7 +9,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::DType;
 
 /// Facts about one device, which the backend of the device states.
+///
+/// A backend assigns the fields that it knows of the facts that [`DeviceFacts::new`] returns.
+///
+/// ```
+/// use lapidary_core::{DType, DeviceFacts};
+/// let mut facts = DeviceFacts::new("mine:0");
+/// facts.dtypes = vec![DType::F32, DType::F64];
+/// facts.memory = Some(4 << 30);
+/// facts.limits.work_group = 256;
+/// assert_eq!(facts.queues, 1);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DeviceFacts {
     /// Name by which a user selects the device, such as `cpu:0`.
     pub name: String,
@@ -43,6 +55,7 @@ pub struct DeviceFacts {
 
 /// Identity of a device. A text field of `Identity` is empty if neither the driver nor the operating system reports its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Identity {
     /// Kind of hardware of the device.
     pub kind: DeviceKind,
@@ -71,6 +84,7 @@ pub enum DeviceKind {
 
 /// Limits on the kernels and buffers of a device. The value `usize::MAX` of a field means that the device has no such limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Maximum number of work-items in a work-group.
     pub work_group: usize,
@@ -144,6 +158,7 @@ pub fn check_wait(operation: &'static str, host_may_wait: bool) -> Result<()> {
 
 /// Speeds of a device that are estimated, not measured. The cost model uses the estimates as initial values.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Rates {
     /// Estimated floating-point operations per second in f64, or in f32 if the device does not support f64.
     pub flops: f64,

@@ -2,6 +2,7 @@
 
 /// The time in which a device ran one kernel, on the clock of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct KernelTime {
     /// Name of the kernel.
     pub kernel: &'static str,
@@ -14,4 +15,12 @@ pub struct KernelTime {
     pub start: f64,
     /// Seconds from the start of the first kernel to the end of this kernel.
     pub end: f64,
+}
+
+impl KernelTime {
+    /// The time of a kernel in kernel queue 0, from `start` to `end` in seconds. Assign the field `queue` if another queue ran the kernel.
+    #[must_use]
+    pub fn new(kernel: &'static str, operation: &'static str, start: f64, end: f64) -> Self {
+        KernelTime { kernel, operation, queue: 0, start, end }
+    }
 }

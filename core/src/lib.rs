@@ -51,6 +51,7 @@ pub mod instruction;
 mod kernel_time;
 mod lane_pool;
 pub mod matrix;
+#[cfg(feature = "test-hooks")]
 pub mod null;
 pub mod plan;
 #[cfg(feature = "program-cache")]
@@ -76,8 +77,10 @@ pub use command::{Command, CommandId, PanelShape, Queue};
 pub use device::{Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, Work};
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};
 pub use driver_file::DriverFile;
+#[cfg(feature = "test-hooks")]
+pub use engine::Run;
 pub use engine::{
-    CopyInUse, DeviceRuntime, InPlace, Run, RunError, Startup, StreamCall, StreamEnd, StreamState, TimedKernel, Trace, TraceEvent,
+    CopyInUse, DeviceRuntime, InPlace, RunError, Startup, StreamCall, StreamEnd, StreamState, TimedKernel, Trace, TraceEvent,
     reach, resident_device, run,
 };
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};

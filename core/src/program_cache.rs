@@ -45,6 +45,7 @@ pub struct ProgramCache {
 
 /// Numbers of programs that were found, not found, and rejected since this [`ProgramCache`] was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheCounts {
     /// Number of requested programs that were found and not rejected.
     pub hits: u64,

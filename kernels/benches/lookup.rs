@@ -5,14 +5,17 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Identity, Limits};
+use lapidary_core::{DType, DeviceFacts, DeviceKind};
 use lapidary_kernels::{Database, Dialect, Tuning};
 
 /// A GPU with the limits of many desktop devices.
 fn gpu() -> DeviceFacts {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
-    let identity = Identity { kind: DeviceKind::Gpu, ..Identity::default() };
-    DeviceFacts { identity, limits, compute_units: Some(132), ..DeviceFacts::new("gpu:0") }
+    let mut facts = DeviceFacts::new("gpu:0");
+    facts.identity.kind = DeviceKind::Gpu;
+    facts.limits.work_group = 1024;
+    facts.limits.local_memory = 48 << 10;
+    facts.compute_units = Some(132);
+    facts
 }
 
 /// The text of a user who has tuned a thousand products, each for a device of its own.

@@ -8,20 +8,23 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Identity, Instruction, Limits, Op, Side, Swaps, TrsmMode, Uplo, Value};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Instruction, Op, Side, Swaps, TrsmMode, Uplo, Value};
 use lapidary_kernels::database::Kernel;
 use lapidary_kernels::{Database, Dialect, MmaParams, Program, Tuning, View, check, launches, opencl};
 
 /// A GPU with the facts that decide which kernels run on an H100 or H200.
 fn gpu(architecture: &str) -> DeviceFacts {
-    let identity = Identity {
-        kind: DeviceKind::Gpu,
-        vendor: "NVIDIA Corporation".to_owned(),
-        architecture: architecture.to_owned(),
-        ..Identity::default()
-    };
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, image_pixels: 1 << 27, ..Limits::default() };
-    DeviceFacts { identity, limits, compute_units: Some(132), queues: 2, vector_bits: 32, ..DeviceFacts::new("gpu:0") }
+    let mut facts = DeviceFacts::new("gpu:0");
+    facts.identity.kind = DeviceKind::Gpu;
+    facts.identity.vendor = "NVIDIA Corporation".to_owned();
+    facts.identity.architecture = architecture.to_owned();
+    facts.limits.work_group = 1024;
+    facts.limits.local_memory = 48 << 10;
+    facts.limits.image_pixels = 1 << 27;
+    facts.compute_units = Some(132);
+    facts.queues = 2;
+    facts.vector_bits = 32;
+    facts
 }
 
 fn view(rows: usize, cols: usize) -> View<'static, ()> {

@@ -235,7 +235,7 @@ pub(crate) mod tests {
 
     #[test]
     fn each_constraint_says_why() {
-        let limits = Limits { work_group: 64, local_memory: 16 << 10, ..Limits::default() };
+        let limits = crate::limits(64, 16 << 10);
         assert_eq!((PARAMS.check(DType::F64, &limits), PARAMS.local_bytes(DType::F64)), (Ok(()), 2 * 8 * (34 + 17) * 8));
         let direct = BlockParams { memory: 0, kwg: 2, stages: 1, pad: 0, ..PARAMS };
         assert_eq!((direct.check(DType::F64, &limits), direct.local_bytes(DType::F64)), (Ok(()), 0));

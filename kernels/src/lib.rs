@@ -50,6 +50,14 @@ pub use strips::{StripLimits, StripParams};
 pub use thresholds::Threshold;
 pub use tuning::{Dialect, Tuning, check, refusals};
 
+/// For tests: limits of a device whose work-groups have at most `work_group` work-items and `local_memory` bytes of local memory.
+#[cfg(test)]
+fn limits(work_group: usize, local_memory: usize) -> lapidary_core::Limits {
+    let mut limits = lapidary_core::Limits::default();
+    (limits.work_group, limits.local_memory) = (work_group, local_memory);
+    limits
+}
+
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.
 pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/10");

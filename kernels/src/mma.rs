@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn parameters_are_refused_with_the_reason() {
-        let limits = Limits { work_group: 256, ..Limits::default() };
+        let limits = crate::limits(256, 0);
         let good = MmaParams {
             mwg: 128,
             nwg: 64,
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn parameters_in_single_precision_are_refused_with_the_reason() {
-        let limits = Limits { work_group: 256, ..Limits::default() };
+        let limits = crate::limits(256, 0);
         let good = MmaParams {
             mwg: 128,
             nwg: 128,

@@ -237,16 +237,18 @@ impl Task {
 
 #[cfg(test)]
 mod tests {
-    use lapidary_core::{DeviceFacts, Limits};
+    use lapidary_core::DeviceFacts;
 
     use super::*;
     use crate::database::Database;
+    use crate::limits;
     use crate::tuning::{Dialect, check};
 
     #[test]
     fn the_axes_name_all_parameters_of_every_kernel() {
-        let limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
-        let gpu = DeviceFacts { limits, vector_bits: 512, ..DeviceFacts::new("test:0") };
+        let mut gpu = DeviceFacts::new("test:0");
+        gpu.limits = limits(1024, 48 << 10);
+        gpu.vector_bits = 512;
         let families = Family::ALL.map(Family::name);
         let of_tasks = Task::ALL.into_iter().flat_map(|task| [task.kernels(), task.of_cpu()]).flatten().copied();
         let kernels: Vec<&str> = of_tasks.collect();

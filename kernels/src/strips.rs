@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_device_that_is_too_small_is_told_why() {
-        let limits = Limits { work_group: 256, local_memory: 16 << 10, ..Limits::default() };
+        let limits = crate::limits(256, 16 << 10);
         let params = StripParams { items: 256, rows: 16, width: 2 };
         assert_eq!(params.check(DType::F64, &limits), Ok(()));
-        assert!(params.check(DType::F64, &Limits { work_group: 128, ..limits }).unwrap_err().contains("128"));
-        assert!(params.check(DType::F64, &Limits { local_memory: 4096, ..limits }).unwrap_err().contains("local memory"));
+        assert!(params.check(DType::F64, &crate::limits(128, 16 << 10)).unwrap_err().contains("128"));
+        assert!(params.check(DType::F64, &crate::limits(256, 4096)).unwrap_err().contains("local memory"));
         assert!(StripParams { width: 512, ..params }.check(DType::F64, &limits).unwrap_err().contains("columns"));
         assert!(StripParams { rows: 0, ..params }.check(DType::F64, &limits).unwrap_err().contains("rows"));
         // with 6 columns, the eleventh strip would have rows 60 to 65 on the diagonal, but a strip has only 64 rows

@@ -1,6 +1,6 @@
 //! Looks up the kernels for a device in the database.
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Limits, Lookahead};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Lookahead};
 
 use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
 use crate::held_rows::HeldRows;
@@ -275,11 +275,12 @@ impl Tuning {
 /// # Errors
 /// A parameter violates a constraint, which the error states with its reason.
 pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect) -> Result<(), String> {
-    let limits = &match dialect {
-        Dialect::OpenClC => facts.limits,
+    let mut limits = facts.limits;
+    if dialect == Dialect::Wgsl {
         // WGSL has no images of buffers
-        Dialect::Wgsl => Limits { image_pixels: 0, ..facts.limits },
-    };
+        limits.image_pixels = 0;
+    }
+    let limits = &limits;
     let program = match kernel {
         Kernel::Product(Product::Mma(_)) if dialect != Dialect::OpenClC => {
             return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());

@@ -120,7 +120,6 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use lapidary_core::Limits;
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     use super::*;
@@ -201,7 +200,7 @@ pub(crate) mod tests {
                     let operands = signature(kernel).iter().filter(|(_, takes)| takes.is_memory()).count();
                     let text = source(&program, kernel, &(0..operands).collect::<Vec<_>>());
                     let bytes = workgroup_memory(&validate(&text));
-                    let less = Limits { work_group: 1024, local_memory: bytes.saturating_sub(1), ..Limits::default() };
+                    let less = crate::limits(1024, bytes.saturating_sub(1));
                     assert!(bytes == 0 || program.check(&less).is_err(), "{}: more than is counted, {bytes} bytes", text.name);
                     // operands of different element types (indices, elements, vectors) never lie in the same buffer
                     let apart =

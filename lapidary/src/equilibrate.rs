@@ -48,6 +48,7 @@ pub struct Equilibration {
 
 /// Counts of the elements that changed when they were stored in another type or at another scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rounding {
     /// Number of elements whose stored value is not exact.
     pub inexact: usize,

@@ -49,6 +49,32 @@ pub(crate) fn check_system<T: Scalar>(operation: &'static str, a: &MatRef<'_, T>
     Ok(())
 }
 
+impl<'a, T> Lu<'a, T> {
+    /// Returns the factors in the memory of A, the row exchanges and the number of the first zero pivot, as [`Lu::factors`],
+    /// [`Lu::ipiv`] and [`Lu::info`] describe them. A device that keeps a copy of the factors frees its copy.
+    /// [`OwnedLu::into_parts`](crate::OwnedLu::into_parts) returns the parts of factors that own their matrix.
+    ///
+    /// ```
+    /// use lapidary::{Getrs, Machine, MatMut, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let mut a = [0.0, 2.0, 4.0, 1.0];
+    /// let (factors, ipiv, info) = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?.into_parts();
+    /// assert_eq!((ipiv.as_slice(), info), (&[1, 1][..], 0));
+    /// let mut x = [4.0, 3.0];
+    /// machine.getrs(Getrs::new(factors.as_ref(), &ipiv, MatMut::col_major(&mut x, 2, 1)?))?;
+    /// assert_eq!(x, [1.0, 1.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    #[must_use]
+    pub fn into_parts(self) -> (MatMut<'a, T>, Vec<i32>, usize) {
+        let Lu { factors, ipiv, info, .. } = self;
+        match factors {
+            Factors::Borrowed(factors) => (factors, ipiv, info),
+            Factors::Owned(_) => unreachable!("an `OwnedLu` lends its `Lu` by reference only"),
+        }
+    }
+}
+
 impl<T: Scalar> Lu<'_, T> {
     /// Returns 0 if no pivot is zero, else the index `i`, counted from 1, of the first pivot `U(i, i)` that is exactly zero.
     ///

@@ -173,7 +173,7 @@ impl Machine {
             let refuse = |what: &str, value: f64, least: &str| {
                 Err(Error::invalid("with_devices", format!("{}: {what} = {value} is not {least}", facts.name)))
             };
-            let Rates { flops, bandwidth } = facts.rates;
+            let Rates { flops, bandwidth, .. } = facts.rates;
             match () {
                 () if facts.queues == 0 => refuse("queues", 0.0, "at least 1")?,
                 () if flops.is_nan() || flops < 0.0 => refuse("rates.flops", flops, "at least 0")?,

@@ -8,8 +8,17 @@ use std::path::PathBuf;
 use lapidary_core::ProgramCache;
 use lapidary_core::{Error, Result};
 
-/// The settings of a machine.
+/// The settings of a machine. `Settings::default()` has no limit and chooses everything itself.
+///
+/// ```
+/// use lapidary::{Machine, Select, Settings};
+/// let settings = Settings::default().memory_limit(256 << 20).nb(64);
+/// let machine = Machine::with_settings(&Select::cpu(0), &settings)?;
+/// assert_eq!(machine.devices().next().unwrap().memory, Some(256 << 20));
+/// # Ok::<(), lapidary::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Maximum number of bytes of memory that each device may use. Without a memory limit, the CPU works in place on the matrices
     /// of the caller. With a memory limit, the CPU works on copies within the limit, as a device with memory of its own does.
@@ -31,6 +40,36 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Sets the memory limit of each device in bytes, or removes it (`None`).
+    #[must_use]
+    pub fn memory_limit(self, bytes: impl Into<Option<usize>>) -> Self {
+        Settings { memory_limit: bytes.into(), ..self }
+    }
+
+    /// Sets the number of columns of the panels of a factorisation, or leaves it to Lapidary (`None`).
+    #[must_use]
+    pub fn nb(self, columns: impl Into<Option<usize>>) -> Self {
+        Settings { nb: columns.into(), ..self }
+    }
+
+    /// Sets the folder of the cache of compiled programs. With an empty path, no compiled programs are stored.
+    #[must_use]
+    pub fn cache_dir(self, folder: impl Into<PathBuf>) -> Self {
+        Settings { cache_dir: Some(folder.into()), ..self }
+    }
+
+    /// Sets the folder of the user's tuned kernels. With an empty path, devices use only the kernels that ship with Lapidary.
+    #[must_use]
+    pub fn kernels_dir(self, folder: impl Into<PathBuf>) -> Self {
+        Settings { kernels_dir: Some(folder.into()), ..self }
+    }
+
+    /// Sets whether OpenCL and wgpu devices record the times of their kernels.
+    #[must_use]
+    pub fn kernel_times(self, are_recorded: bool) -> Self {
+        Settings { kernel_times: are_recorded, ..self }
+    }
+
     /// Reads settings from the variables `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB`, `LAPIDARY_CACHE_DIR` and
     /// `LAPIDARY_KERNELS_DIR`. An empty variable counts as unset.
     ///

@@ -12,7 +12,7 @@ const SENTINEL: f64 = -77.0;
 /// Opens the CPU as one device, two CPU devices, two CPU devices with a memory limit that requires several tasks, and a machine
 /// that computes by the definitions of the instructions.
 fn machines() -> Vec<(&'static str, Machine)> {
-    let within = |memory_limit| Settings { memory_limit, ..Settings::default() };
+    let within = |memory_limit: Option<usize>| Settings::default().memory_limit(memory_limit);
     let open = |select: &str, limit| Machine::with_settings(&select.parse().unwrap(), &within(limit)).unwrap();
     vec![
         ("cpu", open("cpu", None)),

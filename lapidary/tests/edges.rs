@@ -8,7 +8,7 @@ use lapidary::{
 /// Opens the CPU without a memory limit (in place), the CPU with a memory limit (on copies), and the first device of every other
 /// backend.
 fn machines() -> Vec<Machine> {
-    let limited = Settings { memory_limit: Some(4 << 20), ..Settings::default() };
+    let limited = Settings::default().memory_limit(4 << 20);
     let cpu: Select = "cpu:0".parse().unwrap();
     let mut all = vec![Machine::open(&cpu).unwrap(), Machine::with_settings(&cpu, &limited).unwrap()];
     let others = Backend::of_this_build().filter(|&kind| kind != Backend::Cpu).map(|kind| Select::of(kind, 0));
@@ -138,9 +138,8 @@ fn of_no_rows_there_may_be_any_number_of_columns() {
 
 #[test]
 fn errors_before_a_run_say_that_outputs_are_as_they_were() {
-    let limited = |memory_limit| {
-        Machine::with_settings(&"cpu:0".parse().unwrap(), &Settings { memory_limit, ..Settings::default() }).unwrap()
-    };
+    let limited =
+        |memory_limit| Machine::with_settings(&"cpu:0".parse().unwrap(), &Settings::default().memory_limit(memory_limit)).unwrap();
     let (machine, tight) = (limited(None), limited(Some(16)));
     let a = [1.0; 9];
     let mut c = [7.0; 9];
@@ -177,8 +176,8 @@ fn lack_of_host_memory_is_called_the_hosts() {
 
 #[test]
 fn settings_of_nothing_are_refused() {
-    let no_columns = Settings { nb: Some(0), ..Settings::default() };
-    let no_memory = Settings { memory_limit: Some(0), ..Settings::default() };
+    let no_columns = Settings::default().nb(0);
+    let no_memory = Settings::default().memory_limit(0);
     for (nothing, word) in [(no_columns, "nb = 0"), (no_memory, "memory_limit = 0")] {
         for refused in [Machine::with_settings(&"cpu:0".parse().unwrap(), &nothing), Machine::by_definition(&nothing)] {
             let error = refused.unwrap_err();

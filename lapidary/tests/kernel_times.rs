@@ -16,7 +16,7 @@ fn open(kernel_times: bool, nb: Option<usize>) -> Option<Machine> {
         eprintln!("not run: {:?}", listing.notes);
         return None;
     };
-    let settings = Settings { kernel_times, nb, cache_dir: Some(PathBuf::new()), ..Settings::default() };
+    let settings = Settings::default().kernel_times(kernel_times).nb(nb).cache_dir(PathBuf::new());
     Some(Machine::with_settings(&format!("opencl:{first}").parse().unwrap(), &settings).unwrap())
 }
 

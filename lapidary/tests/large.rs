@@ -11,7 +11,7 @@ fn machine(memory_limit: Option<usize>) -> Option<Machine> {
     if select.is_none() {
         println!("not run: LAPIDARY_LARGE names no device");
     }
-    let settings = Settings { memory_limit, ..Settings::default() };
+    let settings = Settings::default().memory_limit(memory_limit);
     select.map(|select| Machine::with_settings(&select.parse().unwrap(), &settings).unwrap())
 }
 

@@ -1,6 +1,6 @@
 //! Tests of operations on LU factors: solves with A and Aᵀ, refinement, condition numbers, and error bounds.
 
-use lapidary::{ErrorKind, Lu, Machine, MatMut, MatRef, Op, OwnedLu, Select};
+use lapidary::{ErrorKind, Layout, Lu, Machine, MatMut, MatRef, Op, OwnedLu, Select};
 
 const N: usize = 90;
 
@@ -274,4 +274,23 @@ fn determinants_keep_their_sign_and_exceed_no_range() {
     let mut wide = [1.0; 6];
     let error = machine.getrf(MatMut::col_major(&mut wide, 2, 3).unwrap()).unwrap().log_abs_det().unwrap_err().to_string();
     assert!(error.contains("2×3, not square"), "{error}");
+}
+
+/// The parts of borrowed factors are the view of the caller, with its layout and gaps, and what the methods of `Lu` return.
+#[test]
+fn borrowed_factors_come_apart() {
+    let machine = machine();
+    let mut a = [2.0, 1.0, 9.0, 4.0, 2.0, 9.0, 4.0, 6.0, 9.0]; // 3 × 2, row-major, with a gap after each row
+    let lu = machine.getrf(MatMut::new(&mut a, 3, 2, 3, Layout::RowMajor).unwrap()).unwrap();
+    let (ipiv, elements) = (lu.ipiv().to_vec(), [0, 1, 2].map(|i| [0, 1].map(|j| lu.factors().at(i, j))));
+    let (mut factors, swaps, info) = lu.into_parts();
+    drop(machine);
+    assert_eq!((factors.shape(), factors.ld(), factors.layout()), ((3, 2), 3, Layout::RowMajor));
+    assert_eq!((swaps, info), (ipiv, 0));
+    assert_eq!([0, 1, 2].map(|i| [0, 1].map(|j| factors.at(i, j))), elements);
+    factors.set(2, 1, -1.0);
+    assert_eq!((a[7], a[8]), (-1.0, 9.0));
+
+    let (_, ipiv, info) = self::machine().getrf(MatMut::col_major(&mut [1.0, 2.0, 2.0, 4.0], 2, 2).unwrap()).unwrap().into_parts();
+    assert_eq!((ipiv, info), (vec![1, 1], 2));
 }

@@ -7,7 +7,7 @@ const N: usize = 240;
 const LIMIT: usize = 1 << 20;
 
 fn machine(select: &str, memory_limit: Option<usize>) -> Machine {
-    Machine::with_settings(&select.parse().unwrap(), &Settings { memory_limit, nb: None, ..Settings::default() }).unwrap()
+    Machine::with_settings(&select.parse().unwrap(), &Settings::default().memory_limit(memory_limit)).unwrap()
 }
 
 /// Returns small integers, so that their products and sums are exact in any order.

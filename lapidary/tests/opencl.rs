@@ -31,7 +31,7 @@ use grade::{grade, grade_some};
 use graded::Graded;
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::planning::{Blocking, Resources};
-use lapidary::{DType, ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Queue, Settings};
+use lapidary::{DType, ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Queue, Settings, backend::Device};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lookahead::panels_by_entries;
@@ -40,13 +40,13 @@ use tall::{nan_pivot, panels, subnormal_pivot};
 
 /// Settings without a program cache, since PoCL would compile each kernel a second time to return its binary.
 fn settings() -> Settings {
-    Settings { cache_dir: Some(PathBuf::new()), ..Settings::default() }
+    Settings::default().cache_dir(PathBuf::new())
 }
 
 /// Settings with a memory limit. A few tiles or a narrow panel of a test matrix fit into the memory limit, but a whole matrix does
 /// not.
 fn limited(bytes: usize) -> Settings {
-    Settings { memory_limit: Some(bytes), ..settings() }
+    settings().memory_limit(bytes)
 }
 
 /// Returns the indices of the first N devices that meet a condition. Returns `None` if fewer than N devices meet the condition.
@@ -209,7 +209,8 @@ fn panels_column_by_column_by_strips_and_by_held_rows() {
     for strips in ["stop strips", "strips items=4", "held_rows items=64", "held_rows rows>=20 items=64"] {
         let settings = settings();
         let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_entries(strips).unwrap();
+        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap();
+        device.prefer_kernels(strips).unwrap().unwrap();
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
         let resident = Resident::new(Graded(strips.to_owned(), machine));
         grade_some::<f64>(&resident, &few(), "::getrf::");
@@ -224,7 +225,7 @@ fn panels_column_by_column_by_strips_and_by_held_rows() {
 fn a_repeated_call_asks_for_no_program() {
     let Some(one) = with_f64::<1>() else { return };
     let folder = std::env::temp_dir().join(format!("lapidary-repeated-{}", std::process::id()));
-    let Graded(_, machine) = open(&one, &Settings { cache_dir: Some(folder.clone()), ..settings() });
+    let Graded(_, machine) = open(&one, &settings().cache_dir(folder.clone()));
     let (a, mut counts) = (vec![1.0; 150 * 150], Vec::new());
     for _ in 0..3 {
         let mut c = a.clone();
@@ -242,7 +243,7 @@ fn a_repeated_call_asks_for_no_program() {
 #[test]
 fn panels_are_factored_beside_updates() {
     let Some(one) = with_f64::<1>() else { return };
-    let by_panels = Settings { nb: Some(24), ..settings() };
+    let by_panels = settings().nb(24);
     let Graded(name, machine) = open(&one, &by_panels);
     let resident = Resident::new(Graded(name, machine.clone().traced()));
     grade_some::<f64>(&resident, &few(), "::getrf::");
@@ -255,7 +256,7 @@ fn panels_are_factored_beside_updates() {
 #[test]
 fn entries_of_a_user_choose_panels_beside_updates() {
     if let Some(one) = with_f64::<1>() {
-        panels_by_entries(|folder| open(&one, &Settings { kernels_dir: Some(folder), ..settings() }), &few());
+        panels_by_entries(|folder| open(&one, &settings().kernels_dir(folder)), &few());
     }
 }
 
@@ -388,7 +389,8 @@ fn matrices_go_from_device_to_device() {
         });
         // SAFETY: the context was created above, and the devices retain it.
         unsafe { cl3::context::release_context(context).unwrap() };
-        let peers = devices[0].is_peer_of(&devices[1]);
+        let [to, from] = [0, 1].map(|i: usize| devices[i].alloc(8).unwrap());
+        let peers = devices[0].copy_from(&devices[1], &from, &to, 8).is_some();
         machines.push((peers, Machine::from_opencl(devices.into(), &settings).unwrap()));
         assert!(peers || !found[first].facts.is_cpu());
     }

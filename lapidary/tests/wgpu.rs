@@ -32,6 +32,7 @@ use exchanges::{endless_exchanges, many_exchanges};
 use factors::solves_with_kept_factors;
 use grade::{grade, grade_some};
 use graded::Graded;
+use lapidary::backend::Device;
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Getrf, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
@@ -51,6 +52,12 @@ fn made<const N: usize>(name: &str, index: usize, settings: &Settings, change: i
     let device = || change(WgpuDevice::open(index, settings.memory_limit, Arc::clone(&cache)).unwrap());
     let devices = (0..N).map(|_| device()).collect();
     Graded(name.to_owned(), Machine::from_wgpu(devices, settings).unwrap())
+}
+
+/// Returns the device after it has preferred the kernels of `entries`.
+fn preferring(device: WgpuDevice, entries: &str) -> WgpuDevice {
+    device.prefer_kernels(entries).expect("the device looks up kernels").unwrap();
+    device
 }
 
 #[test]
@@ -83,7 +90,10 @@ fn matrices_are_copied_on_one_device_and_between_two() {
     let cache = Arc::new(settings.program_cache());
     let open = || WgpuDevice::open(index, None, Arc::clone(&cache)).unwrap();
     let devices = vec![open(), open()];
-    assert!(devices[0].is_peer_of(&devices[0]) && !devices[0].is_peer_of(&devices[1]));
+    let buffers = [0, 0, 1].map(|device: usize| devices[device].alloc(24).unwrap());
+    let copied_directly = |peer: usize| devices[0].copy_from(&devices[peer], &buffers[2 * peer], &buffers[1], 24).is_some();
+    assert_eq!([0, 1].map(copied_directly), [true, false]);
+    drop(buffers);
     let machine = Machine::from_wgpu(devices, &settings).unwrap();
     let a: Vec<f32> = (0..6).map(|i| i as f32).collect();
     let host = MatRef::col_major(&a, 2, 3).unwrap();
@@ -152,7 +162,7 @@ fn products_through_workgroup_memory() {
 fn panels_column_by_column_and_by_strips_of_every_shape() {
     let Some((index, _)) = first() else { return };
     for strips in ["stop strips", "strips items=4"] {
-        let way = |device: WgpuDevice| device.with_tiles().unwrap().with_entries(strips).unwrap();
+        let way = |device: WgpuDevice| preferring(device.with_tiles().unwrap(), strips);
         let resident = Resident::new(made::<1>(strips, index, &settings(), way));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
@@ -169,9 +179,7 @@ fn strips_that_wait() {
     let bears = |found: &Found| ["NVIDIA", "SwiftShader driver"].contains(&found.info.driver.as_str());
     for (index, _) in adapters("that bears waits", bears) {
         let way = |waits| {
-            move |device: WgpuDevice| {
-                device.with_tiles().unwrap().with_entries("strips items=16").unwrap().with_waits(waits).unwrap()
-            }
+            move |device: WgpuDevice| preferring(device.with_tiles().unwrap(), "strips items=16").with_waits(waits).unwrap()
         };
         let [waiting, launched] = [true, false].map(|waits| made::<1>("strips", index, &settings(), way(waits)));
         let checked = made::<1>("checked", index, &settings(), |device| way(true)(device).with_checks());
@@ -200,7 +208,7 @@ fn products_that_read_ahead() {
     let ahead = "gemm_vector f32 mwg=64 nwg=64 kwg=16 mr=4 nr=8 lanes_n=4 zigzag=0 ahead=1\n\
                  gemm_vector f64 mwg=64 nwg=64 kwg=8 mr=4 nr=8 lanes_n=4 zigzag=0 ahead=1\n\
                  gemm_tile mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=2 stages=1";
-    let device = made::<1>("ahead", index, &settings(), |device| device.with_tiles().unwrap().with_entries(ahead).unwrap());
+    let device = made::<1>("ahead", index, &settings(), |device| preferring(device.with_tiles().unwrap(), ahead));
     grade::<f64>(&device, &few());
     grade::<f32>(&device, &few());
 }

@@ -21,8 +21,9 @@ use adapters::{adapters, few, first};
 use agree::agree;
 use grade::grade;
 use graded::Graded;
+use lapidary::backend::Device;
 use lapidary::wgpu::{WgpuDevice, required_limits, wgpu};
-use lapidary::{ErrorKind, Gemm, Getrf, Machine, MatMut, MatRef, Settings};
+use lapidary::{ErrorKind, Gemm, Getrf, Machine, MatMut, MatRef};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use settings::{limited, settings};
@@ -136,7 +137,7 @@ fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_wh
     let Some((index, _)) = first() else { return };
     let a: Vec<f64> = (0..N * N).map(|e| ((e * 7919 + e / 13) % 1009) as f64 / 1009.0).collect();
     for (limit, tiles) in [(Some(LIMIT), false), (Some(LIMIT), true), (None, false), (None, true)] {
-        let settings = Settings { memory_limit: limit, ..settings() };
+        let settings = settings().memory_limit(limit);
         let device = WgpuDevice::open(index, limit, Arc::new(settings.program_cache())).unwrap();
         let device = if tiles { device.with_tiles().unwrap() } else { device };
         let machine = Machine::from_wgpu(vec![device], &settings).unwrap();
@@ -183,7 +184,8 @@ fn groups_that_hold_no_strip_and_waits_that_see_nothing_are_refused() {
     let Some((index, found)) = first() else { return };
     let cache = || Arc::new(settings().program_cache());
     for items in [6, 1 << 20] {
-        let error = WgpuDevice::open(index, None, cache()).unwrap().with_entries(&format!("strips items={items}")).err().unwrap();
+        let error =
+            WgpuDevice::open(index, None, cache()).unwrap().prefer_kernels(&format!("strips items={items}")).unwrap().unwrap_err();
         assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(&items.to_string()), "{error}");
     }
     let (device, queue) = pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();

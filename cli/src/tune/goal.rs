@@ -135,14 +135,16 @@ pub fn alone(kernel: Kernel, dtype: DType) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lapidary::backend::Limits;
     use lapidary::kernels::{Database, Threshold, Tuning};
 
     use super::*;
 
     fn device() -> Device {
-        let limits = Limits { work_group: 256, local_memory: 16 << 10, ..Limits::default() };
-        Device { facts: DeviceFacts { limits, vector_bits: 256, ..DeviceFacts::new("opencl:0") }, language: Some(Dialect::OpenClC) }
+        let mut facts = DeviceFacts::new("opencl:0");
+        facts.limits.work_group = 256;
+        facts.limits.local_memory = 16 << 10;
+        facts.vector_bits = 256;
+        Device { facts, language: Some(Dialect::OpenClC) }
     }
 
     fn goal(kernel: &'static str, is_f64: bool) -> Goal {

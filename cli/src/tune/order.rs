@@ -28,7 +28,6 @@ pub fn sort(entries: &mut [&mut Entry], restrict: impl Fn(&mut [&mut Entry])) {
 mod tests {
     use std::path::Path;
 
-    use lapidary::backend::Limits;
     use lapidary::kernels::{BlockParams, Database, Dialect, Product, Tuning};
     use lapidary::{DType, DeviceFacts};
 
@@ -37,8 +36,9 @@ mod tests {
     use crate::tune::results::{Winner, save};
 
     fn device() -> Device {
-        let limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
-        let mut facts = DeviceFacts { limits, ..DeviceFacts::new("opencl:0") };
+        let mut facts = DeviceFacts::new("opencl:0");
+        facts.limits.work_group = 1024;
+        facts.limits.local_memory = 48 << 10;
         facts.identity.model = "Model 5".to_owned();
         Device { facts, language: Some(Dialect::OpenClC) }
     }

@@ -176,7 +176,6 @@ fn restrict(entries: &mut [&mut Entry]) {
 #[cfg(test)]
 mod tests {
     use lapidary::DeviceFacts;
-    use lapidary::backend::Limits;
     use lapidary::kernels::{Dialect, Tuning};
 
     use super::*;
@@ -184,7 +183,8 @@ mod tests {
     fn device() -> Device {
         let mut facts = DeviceFacts::new("opencl:0");
         facts.identity.model = "Model 5, 2 GHz".to_owned();
-        facts.limits = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
+        facts.limits.work_group = 1024;
+        facts.limits.local_memory = 48 << 10;
         Device { facts, language: Some(Dialect::OpenClC) }
     }
 

@@ -118,11 +118,12 @@ impl Args {
 
     /// The settings of the devices, with the folder of the results.
     pub fn settings(&self) -> Result<Settings> {
-        Ok(Settings { kernels_dir: Some(self.folder()?), ..self.device.settings()? })
+        Ok(self.device.settings()?.kernels_dir(self.folder()?))
     }
 
     fn folder(&self) -> Result<PathBuf> {
-        let settings = Settings { kernels_dir: self.db.clone().or(Settings::from_env()?.kernels_dir), ..Settings::default() };
+        let mut settings = Settings::default();
+        settings.kernels_dir = self.db.clone().or(Settings::from_env()?.kernels_dir);
         let folder = settings.kernels_folder();
         let folder = folder.ok_or_else(|| Failure::usage("there is no folder for tuned kernels: name one with --db"))?;
         match folder.exists() && !folder.is_dir() {
@@ -241,7 +242,7 @@ pub fn dialect(name: &str) -> Option<Dialect> {
 
 /// Writes all tuned kernels of a folder to one file. Writes nothing if a file cannot be read, or if a line is no entry.
 fn export(folder: &Path, path: &Path) -> Result<()> {
-    let settings = Settings { kernels_dir: Some(folder.to_owned()), ..Settings::default() };
+    let settings = Settings::default().kernels_dir(folder);
     let text = settings.tuned_kernels().map_err(|problems| {
         problems.iter().for_each(|problem| note(&format!("note: {problem}")));
         Failure::usage(format!("{}: nothing is exported; mend or remove the lines and files above", folder.display()))

@@ -74,8 +74,8 @@ impl WrongDevice {
     /// Creates a device that has its own memory and the given fault.
     pub fn new(fault: DeviceFault) -> Self {
         let inner = CpuDevice::new(0, Some(1 << 30));
-        let queues = if fault == DeviceFault::IgnoresOtherQueues { 2 } else { 1 };
-        let facts = DeviceFacts { queues, ..inner.facts().clone() };
+        let mut facts = inner.facts().clone();
+        facts.queues = if fault == DeviceFault::IgnoresOtherQueues { 2 } else { 1 };
         let deferred = Arc::new(Deferred { device: CpuDevice::new(0, Some(1 << 30)), work: Mutex::default() });
         WrongDevice {
             inner,

@@ -7,6 +7,7 @@ use crate::dispatch::Lane;
 
 /// A command that was executed, with its start time and its end time.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TraceEvent {
     /// Name of the device that executed the command.
     pub device: String,

@@ -6,7 +6,7 @@
 use std::cell::UnsafeCell;
 use std::ops::Range;
 
-use lapidary::backend::{Device, DeviceBuffer, HostRect, Instruction, Memory, Operand, Rates, Swaps};
+use lapidary::backend::{Device, DeviceBuffer, HostRect, Instruction, Memory, Operand, Swaps};
 use lapidary::{DType, DeviceFacts, Diag, Error, ErrorKind, Op, Result, Scalar, Side, Uplo};
 
 /// A device with a limited memory of its own.
@@ -27,13 +27,12 @@ impl LoopDevice {
     /// Creates the device `loops:index` with a memory of `memory` bytes.
     #[must_use]
     pub fn new(index: usize, memory: usize) -> Self {
-        let facts = DeviceFacts {
-            description: "plain loops".to_owned(),
-            dtypes: vec![DType::F32, DType::F64],
-            memory: Some(memory),
-            rates: Rates { flops: 5e8, bandwidth: 1e9 },
-            ..DeviceFacts::new(format!("loops:{index}"))
-        };
+        let mut facts = DeviceFacts::new(format!("loops:{index}"));
+        facts.description = "plain loops".to_owned();
+        facts.dtypes = vec![DType::F32, DType::F64];
+        facts.memory = Some(memory);
+        facts.rates.flops = 5e8;
+        facts.rates.bandwidth = 1e9;
         LoopDevice { facts }
     }
 }

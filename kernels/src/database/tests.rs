@@ -1,13 +1,14 @@
 //! Tests of the text of the database.
 
-use lapidary_core::Identity;
-
 use super::*;
 
 fn facts(model: &str, architecture: &str, vendor: &str) -> DeviceFacts {
-    let [model, architecture, vendor] = [model, architecture, vendor].map(str::to_owned);
-    let identity = Identity { kind: DeviceKind::Gpu, model, architecture, vendor, ..Identity::default() };
-    DeviceFacts { identity, ..DeviceFacts::new("test:0") }
+    let mut facts = DeviceFacts::new("test:0");
+    facts.identity.kind = DeviceKind::Gpu;
+    facts.identity.model = model.to_owned();
+    facts.identity.architecture = architecture.to_owned();
+    facts.identity.vendor = vendor.to_owned();
+    facts
 }
 
 /// Returns the kernels of the entries for a device, in the order of precedence.

@@ -60,7 +60,7 @@ impl<D: Target> Sequence<'_, D> {
 mod tests {
     use std::sync::Arc;
 
-    use lapidary_core::{DType, DeviceFacts, Instruction, Limits, Lookahead, Op, Value};
+    use lapidary_core::{DType, DeviceFacts, Instruction, Lookahead, Op, Value};
 
     use super::*;
     use crate::call::{Arg, Call, View};
@@ -132,8 +132,11 @@ mod tests {
     }
 
     fn facts(units: usize) -> DeviceFacts {
-        let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, ..Limits::default() };
-        DeviceFacts { compute_units: Some(units), queues: 2, limits, ..DeviceFacts::new("test:0") }
+        let mut facts = DeviceFacts::new("test:0");
+        facts.limits = crate::limits(1024, 48 << 10);
+        facts.limits.groups = 65_535;
+        (facts.compute_units, facts.queues) = (Some(units), 2);
+        facts
     }
 
     /// A product beside a panel leaves three eighths of the multiprocessors free. Its work-groups compute the number of tiles that the threshold

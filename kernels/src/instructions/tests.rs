@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{
-    DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Identity, Instruction, Limits, Op, Result, Side, TrsmMode, Uplo, Value,
-};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Instruction, Op, Result, Side, TrsmMode, Uplo, Value};
 
 use super::enqueue;
 use crate::block::BlockParams;
@@ -82,8 +80,11 @@ impl Target for Recorder {
 
 /// Returns the facts of a device of `kind`.
 fn device(kind: DeviceKind) -> DeviceFacts {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30, ..Limits::default() };
-    DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
+    let mut facts = DeviceFacts::new("test:0");
+    facts.identity.kind = kind;
+    facts.limits = crate::limits(1024, 48 << 10);
+    (facts.limits.groups, facts.limits.buffer) = (65_535, 1 << 30);
+    facts
 }
 
 /// Returns the kernels of the database for a device of `kind`.
@@ -169,7 +170,8 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
 /// work-groups than hold rows, and solves in the other columns of its block. Panels with fewer rows than the entry requires are factored by strips, and take launches for exchanges.
 #[test]
 fn held_rows_exchange_rows_in_the_launch_of_the_panel() {
-    let mut facts = DeviceFacts { compute_units: Some(132), queues: 2, ..device(DeviceKind::Gpu) };
+    let mut facts = device(DeviceKind::Gpu);
+    (facts.compute_units, facts.queues) = (Some(132), 2);
     facts.identity.architecture = "sm_90".to_owned();
     let launched = |entry: &str, rows, cols| {
         let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::OpenClC);
@@ -333,7 +335,8 @@ fn a_batch_of_small_matrices_is_one_launch_and_one_of_large_ones_is_single_instr
 #[test]
 fn products_with_fewer_vector_tiles_than_multiprocessors_use_smaller_tiles() {
     let kernel = |units: usize, n: usize| {
-        let facts = DeviceFacts { compute_units: Some(units), ..device(DeviceKind::Gpu) };
+        let mut facts = device(DeviceKind::Gpu);
+        facts.compute_units = Some(units);
         let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::Wgsl);
         let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(DType::F64, number));
         let (op_a, op_b, a) = (Op::NoTrans, Op::Trans, view(n, n));

@@ -1,20 +1,23 @@
 //! Tests that thresholds are entries of the database, and that they change which kernels a call launches.
 
-use lapidary_core::{
-    DType, DeviceFacts, DeviceKind, Diag, Feature, Identity, Instruction, Limits, Op, Side, Swaps, TrsmMode, Uplo, Value,
-};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Feature, Instruction, Op, Side, Swaps, TrsmMode, Uplo, Value};
 
 use super::*;
 use crate::call::View;
 use crate::database::Scope;
+use crate::limits;
 use crate::record::launches;
 use crate::space::Task;
 use crate::tuning::Tuning;
 
 fn device(kind: DeviceKind) -> DeviceFacts {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30, ..Limits::default() };
-    let identity = Identity { kind, model: "Model 5".to_owned(), ..Identity::default() };
-    DeviceFacts { identity, limits, features: vec![Feature::PartsOfVectors], ..DeviceFacts::new("test:0") }
+    let mut facts = DeviceFacts::new("test:0");
+    facts.identity.kind = kind;
+    facts.identity.model = "Model 5".to_owned();
+    facts.limits = limits(1024, 48 << 10);
+    (facts.limits.groups, facts.limits.buffer) = (65_535, 1 << 30);
+    facts.features = vec![Feature::PartsOfVectors];
+    facts
 }
 
 fn view(rows: usize, cols: usize) -> View<'static, ()> {
@@ -248,9 +251,10 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
 #[test]
 fn blocks_of_large_triangles_are_inverted_where_inverses_are_faster() {
     let of = |kind, vendor: &str, architecture: &str| {
-        let [vendor, architecture] = [vendor, architecture].map(str::to_owned);
-        let facts = device(kind);
-        DeviceFacts { identity: Identity { vendor, architecture, ..facts.identity.clone() }, ..facts }
+        let mut facts = device(kind);
+        facts.identity.vendor = vendor.to_owned();
+        facts.identity.architecture = architecture.to_owned();
+        facts
     };
     let (by_opencl, by_wgpu) = (of(DeviceKind::Gpu, "NVIDIA Corporation", "sm_90"), of(DeviceKind::Gpu, "NVIDIA", ""));
     let solutions = |facts: &DeviceFacts, dialect, dtype, mode, n: usize, sides| {

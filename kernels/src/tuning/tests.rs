@@ -1,14 +1,15 @@
 //! Tests which entries of the database a device gets.
 
-use lapidary_core::{Identity, Limits};
-
 use super::*;
 use crate::database::CPU_BLOCKS;
+use crate::limits;
 
 /// Returns a device of `kind` with work-groups of at most `work_group` work-items and `kibibytes` KiB of local memory.
 fn device(kind: DeviceKind, work_group: usize, kibibytes: usize) -> DeviceFacts {
-    let limits = Limits { work_group, local_memory: kibibytes << 10, ..Limits::default() };
-    DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
+    let mut facts = DeviceFacts::new("test:0");
+    facts.identity.kind = kind;
+    facts.limits = limits(work_group, kibibytes << 10);
+    facts
 }
 
 fn shipped(facts: &DeviceFacts, dialect: Dialect) -> Tuning {
@@ -37,7 +38,8 @@ fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
 
 #[test]
 fn products_have_tiles_as_large_as_keeps_every_multiprocessor_at_work() {
-    let h100 = DeviceFacts { compute_units: Some(132), ..device(DeviceKind::Gpu, 1024, 48) };
+    let mut h100 = device(DeviceKind::Gpu, 1024, 48);
+    h100.compute_units = Some(132);
     for dialect in [Dialect::OpenClC, Dialect::Wgsl] {
         let tuning = shipped(&h100, dialect);
         let first = |dtype, n| products(&tuning, dtype, n)[0];
@@ -110,14 +112,17 @@ fn a_device_gets_only_kernels_within_its_limits() {
 
 #[test]
 fn work_groups_wait_only_in_wgsl_and_where_the_device_lets_them() {
-    let gpu = DeviceFacts { features: vec![Feature::GroupsMayWait], ..device(DeviceKind::Gpu, 1024, 48) };
+    let mut gpu = device(DeviceKind::Gpu, 1024, 48);
+    gpu.features = vec![Feature::GroupsMayWait];
     assert!(shipped(&gpu, Dialect::Wgsl).groups_may_wait && !shipped(&gpu, Dialect::OpenClC).groups_may_wait);
-    assert!(!shipped(&DeviceFacts { features: Vec::new(), ..gpu }, Dialect::Wgsl).groups_may_wait);
+    gpu.features.clear();
+    assert!(!shipped(&gpu, Dialect::Wgsl).groups_may_wait);
 }
 
 #[test]
 fn a_processor_goes_without_barriers_in_vectors_of_its_width_and_with_groups_where_loops_are_short() {
-    let processor = DeviceFacts { vector_bits: 512, ..device(DeviceKind::Cpu, 4096, 512) };
+    let mut processor = device(DeviceKind::Cpu, 4096, 512);
+    processor.vector_bits = 512;
     let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| shipped(&processor, dialect));
     // in WGSL, a work-group has the eight work-items of a vector, unless a product has fewer than four tiles
     for (tuning, n, tile) in [(&opencl, 1, [24, 8]), (&wgsl, 1, [6, 4]), (&wgsl, 64, [8 * 16, 12])] {
@@ -125,8 +130,8 @@ fn a_processor_goes_without_barriers_in_vectors_of_its_width_and_with_groups_whe
         let first = |family| tuning.groups(family, DType::F64, usize::MAX).next();
         assert_eq!([Family::Panel, Family::Strips, Family::Exchange, Family::Solve].map(first), [Some(1), None, None, None]);
     }
-    let limits = Limits { loop_iterations: 60_000, ..processor.limits };
-    let short = shipped(&DeviceFacts { limits, ..processor }, Dialect::OpenClC);
+    processor.limits.loop_iterations = 60_000;
+    let short = shipped(&processor, Dialect::OpenClC);
     assert_eq!(short.groups(Family::Panel, DType::F64, 100).next(), Some(512));
 }
 
@@ -148,7 +153,8 @@ fn preferred_entries_come_first_and_those_that_do_not_fit_are_refused() {
 
 #[test]
 fn entries_that_a_device_cannot_run_are_named() {
-    let gpu = DeviceFacts { dtypes: vec![DType::F32, DType::F64], ..device(DeviceKind::Gpu, 256, 16) };
+    let mut gpu = device(DeviceKind::Gpu, 256, 16);
+    gpu.dtypes = vec![DType::F32, DType::F64];
     let mut mine = Database::default();
     let text = "[kind gpu]\nsolve items=64\nelements items=512  # m=3\nbatched f64 items=3\n[kind cpu]\nelements items=1024";
     assert_eq!(mine.add("mine.txt", text), Vec::<String>::new());
@@ -158,8 +164,8 @@ fn entries_that_a_device_cannot_run_are_named() {
     // an entry that is too large in one of two types only is used in the other type
     let mut mine = Database::default();
     assert_eq!(mine.add("mine.txt", "solve items=128\nsolve f64 items=128"), Vec::<String>::new());
-    let little = device(DeviceKind::Gpu, 256, 24);
-    let little = DeviceFacts { dtypes: gpu.dtypes, ..little };
+    let mut little = device(DeviceKind::Gpu, 256, 24);
+    little.dtypes = gpu.dtypes;
     let of = |dtype| check(Kernel::new("solve", &[("items", 128)]).unwrap(), dtype, &little, Dialect::OpenClC).is_ok();
     assert_eq!([DType::F32, DType::F64].map(of), [true, false], "the test needs limits that fit one type");
     assert_eq!(refusals(&mine, &little, Dialect::OpenClC).len(), 1);
@@ -220,7 +226,8 @@ fn single_precision_has_a_kernel_with_instructions_of_ptx() {
 /// The entries for one architecture apply to the sizes for which they were measured.
 #[test]
 fn compute_capability_9_0_has_entries_of_its_own() {
-    let mut h100 = DeviceFacts { compute_units: Some(132), ..device(DeviceKind::Gpu, 1024, 48) };
+    let mut h100 = device(DeviceKind::Gpu, 1024, 48);
+    h100.compute_units = Some(132);
     h100.identity.architecture = "sm_90".to_owned();
     let tuning = shipped(&h100, Dialect::OpenClC);
     let first = |dtype, sizes| {
@@ -284,7 +291,8 @@ fn any_values_are_accepted_or_refused() {
 /// Work-groups that wait for one another run at the same time, and a work-item receives the candidate of each.
 #[test]
 fn held_rows_have_as_many_work_groups_as_run_together() {
-    let mut h100 = DeviceFacts { compute_units: Some(132), queues: 2, ..device(DeviceKind::Gpu, 1024, 48) };
+    let mut h100 = device(DeviceKind::Gpu, 1024, 48);
+    (h100.compute_units, h100.queues) = (Some(132), 2);
     let holds = |facts: &DeviceFacts, rows, items| HeldRows::on(facts).hold(rows, items);
     assert!(holds(&h100, 256, 256) && !holds(&h100, 257, 256), "one work-group on a device of another instruction set");
     h100.identity.architecture = "sm_90".to_owned();

@@ -61,6 +61,20 @@ fn a_device_that_does_not_state_its_memory_keeps_the_newest_factors() {
 }
 
 #[test]
+fn parts_of_factors_leave_no_copy_on_the_device() {
+    let machine = machine(8);
+    let mut a = matrix();
+    let lu = factor(&machine, &mut a);
+    let held = || {
+        machine.runtimes()[0].release_registers();
+        record(&machine).held
+    };
+    let before = held();
+    let _ = lu.into_parts();
+    assert_eq!([before, held()], [BYTES, 0]);
+}
+
+#[test]
 fn a_solve_does_not_move_the_factors_again() {
     let machine = machine(8);
     let mut a = matrix();

@@ -25,6 +25,7 @@ const OPERATION: &str = "gesv_mixed";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Precision {
     /// The factors are in `f32`, and refinement in `f64` has converged.
+    #[non_exhaustive]
     Mixed {
         /// Number of refinement steps: the maximum over all right-hand sides. 0 if the first solution was accepted.
         iterations: usize,

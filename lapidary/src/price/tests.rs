@@ -43,7 +43,9 @@ impl Drop for Bytes {
 
 impl Paced {
     fn new(name: &str, launch: Duration) -> Self {
-        let mut facts = DeviceFacts { dtypes: vec![DType::F32, DType::F64], memory: Some(64 << 20), ..DeviceFacts::new(name) };
+        let mut facts = DeviceFacts::new(name);
+        facts.dtypes = vec![DType::F32, DType::F64];
+        facts.memory = Some(64 << 20);
         facts.identity.model = "of tests".into();
         Paced {
             facts,

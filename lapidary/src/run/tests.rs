@@ -1,21 +1,23 @@
 //! Tests of the requests that calls make to devices, and of calls whose devices run out of memory.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use lapidary_core::null::{NullDevice, Record, Request};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand,
-    Outputs, Pending, Result, Token, Work,
+    Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand, Outputs, Result,
 };
 
 use super::MAX_ATTEMPTS;
 use crate::open::boxed;
 use crate::{Machine, Settings};
 
+mod noting;
 mod waits;
+
+use noting::Noting;
+
 const N: usize = 240;
 
 /// Returns the requests that a null device of a machine has received so far.
@@ -254,59 +256,6 @@ impl Device for Meeting {
     }
 }
 
-/// A device that writes each launch, each submission and each wait to a log. A request fails if its log entry is one of `failures`.
-#[derive(Clone, Debug)]
-struct Noting {
-    facts: DeviceFacts,
-    log: Arc<Mutex<Vec<String>>>,
-    failures: &'static [&'static str],
-}
-
-impl Noting {
-    fn note(&self, entry: String) -> Result<()> {
-        let failed = self.failures.contains(&entry.as_str());
-        let error = Error::new(ErrorKind::DeviceFailed, "noting", entry.clone());
-        self.log.lock().unwrap().push(entry);
-        if failed { Err(error) } else { Ok(()) }
-    }
-}
-
-impl Device for Noting {
-    fn facts(&self) -> &DeviceFacts {
-        &self.facts
-    }
-    fn alloc(&self, _: usize) -> Result<DeviceBuffer> {
-        Ok(DeviceBuffer::new(()))
-    }
-    unsafe fn write(&self, _: HostRect, _: &DeviceBuffer) -> Result<()> {
-        Ok(())
-    }
-    unsafe fn read(&self, _: &DeviceBuffer, _: HostRect) -> Result<()> {
-        Ok(())
-    }
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        self.note(format!("launch {}", instruction.name()))
-    }
-    unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
-        let Work::Run { instruction, .. } = work else { panic!("columns are moved by blocking transfers") };
-        self.note(format!("submit {}", instruction.name()))?;
-        Ok(Token::new(Noted(self.clone(), instruction.name())))
-    }
-}
-
-/// Handle of an instruction that a device has accepted.
-#[derive(Debug)]
-struct Noted(Noting, &'static str);
-
-impl Pending for Noted {
-    fn poll(&self) -> Poll<Result<()>> {
-        Poll::Pending
-    }
-    fn wait(&self) -> Result<()> {
-        self.0.note(format!("wait {}", self.1))
-    }
-}
-
 /// A solve on resident matrices submits all its kernels before it waits for the first one. The solve waits for each submitted
 /// kernel even if another kernel fails, and returns the first error.
 #[test]
@@ -321,8 +270,7 @@ fn the_instructions_of_a_call_on_a_device_are_given_in_a_row() {
         (&["wait trsm"], Some("wait trsm"), &all),
         (&["wait laswp", "submit trsm"], Some("wait laswp"), &[0, 1, 3]),
     ] {
-        let facts = DeviceFacts { dtypes: vec![DType::F64], ..DeviceFacts::new("noting:0") };
-        let device = Noting { facts, log: Arc::default(), failures };
+        let device = Noting::new(failures);
         let machine = Machine::of(vec![boxed(device.clone())], &Settings::default());
         let ones = vec![1.0; N * N];
         let [mut a, mut b] = [0, 1].map(|_| machine.upload(MatRef::col_major(&ones, N, N).unwrap()).unwrap());
@@ -378,8 +326,7 @@ fn an_error_of_the_second_half_of_gesv_says_what_a_holds() {
     for (failures, outputs) in
         [(&["submit laswp"][..], Outputs::FactorsInAPartlyWrittenB), (&["submit getrf"], Outputs::PartlyWritten)]
     {
-        let facts = DeviceFacts { dtypes: vec![DType::F64], ..DeviceFacts::new("noting:0") };
-        let machine = Machine::of(vec![boxed(Noting { facts, log: Arc::default(), failures })], &Settings::default());
+        let machine = Machine::of(vec![boxed(Noting::new(failures))], &Settings::default());
         let ones = vec![1.0; N * N];
         let [mut a, mut b] = [0, 1].map(|_| machine.upload(MatRef::col_major(&ones, N, N).unwrap()).unwrap());
         let error = machine.gesv(a.view_mut(), b.view_mut()).unwrap_err();

@@ -6,7 +6,9 @@ use super::*;
 use crate::residual::Triangle;
 
 fn time(kernel: &'static str, operation: &'static str, queue: usize, [start, end]: [f64; 2]) -> KernelTime {
-    KernelTime { kernel, operation, queue, start, end }
+    let mut time = KernelTime::new(kernel, operation, start, end);
+    time.queue = queue;
+    time
 }
 
 /// A panel with its exchanges, then an update beside a solve in another queue, and after a pause of 4 s another update.
@@ -90,7 +92,7 @@ fn a_call_on_a_device_with_times_is_profiled() {
         assert!(std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no OpenCL device");
         return;
     };
-    let settings = Settings { kernel_times: true, cache_dir: Some("".into()), ..Settings::default() };
+    let settings = Settings::default().kernel_times(true).cache_dir("");
     let machine = Machine::with_settings(&format!("opencl:{device}").parse::<Select>().unwrap(), &settings).unwrap();
     let a = Triangle { side: Side::Left, uplo: Uplo::Lower, op: Op::NoTrans, diag: Diag::NonUnit };
     let n = 100;

@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
     /// Prints a note if an entry of another file takes precedence over the entry that was written.
     fn note_precedence(&self, call: &Call, kernel: Kernel, folder: &Path, progress: &Progress) {
         let Kernel::Product(written) = kernel else { return };
-        let settings = Settings { kernels_dir: Some(folder.to_owned()), ..Settings::default() };
+        let settings = Settings::default().kernels_dir(folder);
         let tuning = Tuning::lookup(&settings.kernel_database().0, &self.device.facts, self.device.dialect());
         let first = tuning.products(call.dtype(), call.sizes).next().filter(|&first| first != written);
         if let Some(origin) = first.and_then(|first| tuning.origin(call.dtype(), call.sizes, first)) {

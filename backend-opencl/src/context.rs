@@ -119,6 +119,9 @@ mod tests {
 
     #[test]
     fn small_pinned_memory_that_is_freed_is_used_again_until_the_device_is_trimmed() {
+        if list().devices.is_empty() && std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none() {
+            return;
+        }
         let opened = OpenClDevice::open_all(&[0], None, &Arc::new(ProgramCache::new(None)));
         let [device] = <[_; 1]>::try_from(opened).unwrap().map(|device| device.unwrap());
         let [first, second] = [100, 100].map(|bytes| device.alloc_pinned(bytes).unwrap());
@@ -128,7 +131,7 @@ mod tests {
         let again = device.alloc_pinned(4000).unwrap();
         assert_eq!(again.ptr(), address, "one piece serves all small sizes");
         drop(again);
-        drop(device.alloc_pinned(2 << 20));
+        drop(device.alloc_pinned(2 << 20).unwrap());
         assert!(device.spare.take(2 << 20).is_none(), "a large piece is not kept");
         device.trim();
         assert!(device.spare.take(4096).is_none(), "trim frees the pieces");

@@ -114,6 +114,7 @@ impl OpenClDevice {
         found.facts.memory = memory.map_or(found.facts.memory, |limit| Some(limit.min(found.memory)));
         let health = Health::default();
         let in_transfer = Arc::new(InTransfer::new(&health));
+        let spare = Arc::new(Spare::new(&health));
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
         let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache));
@@ -130,7 +131,7 @@ impl OpenClDevice {
             health,
             in_transfer,
             load,
-            spare: Arc::default(),
+            spare,
             store,
             reserve: Mutex::default(),
             kernels,
@@ -328,6 +329,9 @@ impl Device for OpenClDevice {
     }
 
     fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
+        if self.health.lost().is_some() {
+            return None;
+        }
         let size = Spare::size(bytes);
         // a driver may refuse to pin memory although the host has free memory
         let pin = |size| {
@@ -335,7 +339,11 @@ impl Device for OpenClDevice {
             let size = self.asked(size);
             self.load.pin(size).ok()
         };
-        let pinned = self.spare.take(size).or_else(|| pin(size))?;
+        let again = || {
+            self.in_transfer.free_ended();
+            self.spare.take(size)
+        };
+        let pinned = self.spare.take(size).or_else(again).or_else(|| pin(size))?;
         Some(Box::new(HostMemory::new(pinned, size, &self.context.pinned, &self.spare)))
     }
 }
@@ -391,6 +399,7 @@ impl OpenClDevice {
                 // any command may fail on a device without free memory, so the reserve is freed for the driver's own use
                 *reserve = Reserve::GivenUp;
                 self.kernels().trim();
+                self.spare.clear();
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Pinned host memory, which the driver copies at the full speed of the link.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object};
 use cl3::memory::{CL_MAP_READ, CL_MAP_WRITE};
@@ -11,6 +11,7 @@ use lapidary_core::{Error, ErrorKind, PinnedMemory, Result};
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
 use crate::queue::Queue;
+use crate::running::Health;
 
 /// A buffer in host memory, which stays mapped as long as this value lives.
 #[derive(Debug)]
@@ -92,8 +93,11 @@ pub(crate) type Ranges = Arc<Mutex<Vec<Range<usize>>>>;
 
 /// Small pieces of pinned memory that nobody uses at present. Streams read results of a few bytes, and a driver needs longer to pin memory
 /// than to copy them.
-#[derive(Debug, Default)]
-pub(crate) struct Spare(Mutex<Vec<(usize, Pinned)>>);
+#[derive(Debug)]
+pub(crate) struct Spare {
+    pieces: Mutex<Vec<(usize, Pinned)>>,
+    health: Health,
+}
 
 impl Spare {
     /// Size of the largest piece that is kept, in bytes.
@@ -103,6 +107,10 @@ impl Spare {
     /// Maximum number of pieces that are kept.
     const COUNT: usize = 32;
 
+    pub fn new(health: &Health) -> Self {
+        Spare { pieces: Mutex::default(), health: health.clone() }
+    }
+
     /// Size of the piece that holds `bytes` bytes.
     pub fn size(bytes: usize) -> usize {
         if bytes > Self::LARGEST { bytes } else { bytes.next_power_of_two().max(Self::SMALLEST) }
@@ -110,21 +118,26 @@ impl Spare {
 
     /// Takes a piece of `size` bytes, if there is one.
     pub fn take(&self, size: usize) -> Option<Pinned> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.iter().position(|(bytes, _)| *bytes == size)?;
-        Some(kept.swap_remove(at).1)
+        let mut pieces = self.pieces();
+        let at = pieces.iter().position(|(bytes, _)| *bytes == size)?;
+        Some(pieces.swap_remove(at).1)
     }
 
+    /// Keeps a small piece, unless the device is lost. The driver may still access the memory of a lost device.
     fn keep(&self, size: usize, pinned: Pinned) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if size <= Self::LARGEST && kept.len() < Self::COUNT {
-            kept.push((size, pinned));
+        let mut pieces = self.pieces();
+        if size <= Self::LARGEST && pieces.len() < Self::COUNT && self.health.lost().is_none() {
+            pieces.push((size, pinned));
         }
     }
 
     /// Frees all pieces.
     pub fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.pieces().clear();
+    }
+
+    fn pieces(&self) -> MutexGuard<'_, Vec<(usize, Pinned)>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -133,38 +146,31 @@ impl Spare {
 pub(crate) struct HostMemory {
     /// `None` only while the memory is dropped.
     pinned: Option<Pinned>,
-    ptr: *mut u8,
     size: usize,
     ranges: Ranges,
     spare: Arc<Spare>,
 }
 
-// SAFETY: as for `Pinned`, whose address `ptr` is.
-unsafe impl Send for HostMemory {}
-// SAFETY: as for `Pinned`.
-unsafe impl Sync for HostMemory {}
-
 impl HostMemory {
     /// Gives `pinned`, which has `size` bytes, to an application. When the application frees the memory, it becomes a spare piece.
     pub(crate) fn new(pinned: Pinned, size: usize, ranges: &Ranges, spare: &Arc<Spare>) -> Self {
-        let ptr = pinned.ptr();
-        ranges.lock().unwrap_or_else(PoisonError::into_inner).push(ptr.addr()..ptr.addr() + size);
-        HostMemory { pinned: Some(pinned), ptr, size, ranges: Arc::clone(ranges), spare: Arc::clone(spare) }
+        let start = pinned.ptr().addr();
+        ranges.lock().unwrap_or_else(PoisonError::into_inner).push(start..start + size);
+        HostMemory { pinned: Some(pinned), size, ranges: Arc::clone(ranges), spare: Arc::clone(spare) }
     }
 }
 
 impl PinnedMemory for HostMemory {
     fn ptr(&self) -> *mut u8 {
-        self.ptr
+        self.pinned.as_ref().expect("the memory is not yet dropped").ptr()
     }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        let start = self.ptr.addr();
+        let Some(pinned) = self.pinned.take() else { return };
+        let start = pinned.ptr().addr();
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner).retain(|range| range.start != start);
-        if let Some(pinned) = self.pinned.take() {
-            self.spare.keep(self.size, pinned);
-        }
+        self.spare.keep(self.size, pinned);
     }
 }

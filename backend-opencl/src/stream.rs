@@ -34,11 +34,11 @@ impl InTransfer {
         self.transfers().push((event, memory));
     }
 
-    /// Frees the memory of transfers that have ended.
-    fn free_ended(&self) {
+    /// Frees the memory of transfers that have ended. Transfers end in the order in which they were enqueued.
+    pub fn free_ended(&self) {
         let mut kept = self.transfers();
-        let (pending, ended) = kept.drain(..).partition(|(event, _)| poll(event).is_pending());
-        *kept = pending;
+        let count = kept.iter().take_while(|(event, _)| poll(event).is_ready()).count();
+        let ended = kept.drain(..count).collect();
         drop(kept);
         self.free(ended);
     }

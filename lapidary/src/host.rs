@@ -108,7 +108,7 @@ impl<T: Element> Deref for HostVec<T> {
     fn deref(&self) -> &[T] {
         match &self.storage {
             Storage::Plain(data) => &data[..self.count],
-            // SAFETY: `self` owns the pinned memory, `alloc_host` has initialised its `count` elements, and the slice borrows
+            // SAFETY: `self` owns the pinned memory, `HostVec::pinned` has initialised its `count` elements, and the slice borrows
             // `self`, so that nothing writes the elements meanwhile.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts(memory.ptr().cast(), self.count) },
         }
@@ -119,7 +119,7 @@ impl<T: Element> DerefMut for HostVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.storage {
             Storage::Plain(data) => &mut data[..self.count],
-            // SAFETY: `self` owns the pinned memory, `alloc_host` has initialised its `count` elements, and the slice borrows
+            // SAFETY: `self` owns the pinned memory, `HostVec::pinned` has initialised its `count` elements, and the slice borrows
             // `self` mutably, so that nothing else accesses the elements meanwhile.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts_mut(memory.ptr().cast(), self.count) },
         }

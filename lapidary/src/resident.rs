@@ -120,18 +120,24 @@ impl Machine {
 
     /// Allocates memory for a resident matrix.
     pub(crate) fn allocate(&self, resident: Resident, bytes: usize) -> Result<()> {
-        let allocate = || self.runtimes()[resident.device].allocate(resident.key, bytes);
+        self.allocate_by(resident.device, bytes, || self.runtimes()[resident.device].allocate(resident.key, bytes))
+    }
+
+    /// Calls `allocate`, which allocates `bytes` bytes on a device.
+    pub(crate) fn allocate_by<R>(&self, device: usize, bytes: usize, allocate: impl Fn() -> Result<R>) -> Result<R> {
         // a planned call of another thread does not hold up a stream that allocates little memory
-        if bytes <= MAX_UNLOCKED_COLUMN_BYTES && allocate().is_ok() {
-            return Ok(());
+        if bytes <= MAX_UNLOCKED_COLUMN_BYTES
+            && let Ok(allocated) = allocate()
+        {
+            return Ok(allocated);
         }
-        let _exclusive = self.exclusive(&[resident.device]);
+        let _exclusive = self.exclusive(&[device]);
         self.with_room(bytes, allocate)
     }
 
     /// Calls `allocate`, which allocates a matrix of the given shape. If memory is lacking, memory that the devices keep for later calls is
     /// freed before the second try, also on other devices, which may be the same hardware.
-    fn with_room(&self, bytes: usize, allocate: impl Fn() -> Result<()>) -> Result<()> {
+    fn with_room<R>(&self, bytes: usize, allocate: impl Fn() -> Result<R>) -> Result<R> {
         self.runtimes().iter().for_each(|runtime| runtime.make_room_for_upload(bytes));
         match allocate() {
             Err(error) if error.kind().is_out_of_memory() => {

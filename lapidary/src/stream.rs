@@ -68,6 +68,8 @@ pub struct DevicePivots {
     machine: Machine,
     /// A column of `i32`: info, then the pivots.
     resident: Resident,
+    /// Size of the memory in bytes.
+    size: usize,
     count: usize,
     /// Number of rows of the matrix that was factored; `None` before the first factorisation.
     rows: Option<usize>,
@@ -113,7 +115,7 @@ impl DevicePivots {
 
 impl Drop for DevicePivots {
     fn drop(&mut self) {
-        self.machine.runtimes()[self.resident.device].discard(self.resident.key);
+        self.machine.runtimes()[self.resident.device].discard_pivots(self.resident.key, self.size);
     }
 }
 
@@ -159,8 +161,8 @@ impl Machine {
         let resident = Resident::new(device);
         let bytes = count.checked_add(1).and_then(|length| length.checked_mul(DType::I32.size()));
         let bytes = bytes.ok_or_else(|| Error::invalid("pivots_on", format!("{count} pivots overflow the address space")))?;
-        self.allocate(resident, bytes)?;
-        let pivots = DevicePivots { machine: self.clone(), resident, count, rows: None, bound: 0 };
+        let size = self.allocate_by(device, bytes, || self.runtimes()[device].allocate_pivots(resident.key, bytes))?;
+        let pivots = DevicePivots { machine: self.clone(), resident, size, count, rows: None, bound: 0 };
         // zeros are row indices of every matrix
         let column = HostVec::<i32>::zeros(std::slice::from_ref(&self.runtimes()[device]), "pivots_on", count + 1)?;
         let zeros = StreamCall::Write { from: elements(&shared(column)), to: resident.key };

@@ -12,6 +12,8 @@ use crate::workspace::Workspace;
 pub const MANIFEST: &str = "examples/window/Cargo.toml";
 /// Debian's packages of a display in memory, and of the libraries that a program loads to open a window.
 const DISPLAY: &[&str] = &["libx11-xcb1", "libxcursor1", "libxi6", "libxkbcommon-x11-0", "libxrandr2", "xauth", "xvfb"];
+/// Seconds in which the example must write its picture. The GPU is a CPU here.
+const PATIENCE: &str = "300";
 /// A picture of an empty window has fewer bytes.
 const LEAST_BYTES: u64 = 8192;
 
@@ -19,16 +21,20 @@ const LEAST_BYTES: u64 = 8192;
 pub fn test(ws: &Workspace) -> Result<String> {
     let target = ws.target("window");
     let cargo = |args: &[&str]| ws.cargo(args).env("CARGO_TARGET_DIR", &target);
+    ws.cargo(&["fmt", "--manifest-path", MANIFEST, "--check"]).run()?;
+    cargo(&["clippy", "--locked", "--all-targets", "--manifest-path", MANIFEST, "--", "-D", "warnings"]).run()?;
     drivers::with_drivers_enabled(ws, cargo(&["test", "--locked", "--manifest-path", MANIFEST]))?.run()?;
     if let Err(missing) = cross::install(DISPLAY) {
-        return Ok(format!("no window: {missing}"));
+        return Ok(format!("tested without a display only: {missing}"));
     }
     let picture = ws.target("window.png");
     // a picture of an earlier run must not pass for one of this run
-    let _ = fs::remove_file(&picture);
+    if picture.exists() {
+        fs::remove_file(&picture).map_err(|error| format!("{}: {error}", picture.display()))?;
+    }
     let program = target.join("debug/lapidary-window");
     let display = ["--auto-servernum", "--server-args=-screen 0 1024x600x24"];
-    let window = Invocation::new("xvfb-run", &ws.root, &display).arg(&program);
+    let window = Invocation::new("timeout", &ws.root, &[&[PATIENCE, "xvfb-run"][..], &display].concat()).arg(&program);
     let window = window.arg("--devices").arg("wgpu:0").arg("--unknowns").arg("256").arg("--picture").arg(&picture);
     drivers::with_drivers_enabled(ws, window)?.run()?;
     let bytes = fs::metadata(&picture).map_err(|error| format!("{}: {error}", picture.display()))?.len();

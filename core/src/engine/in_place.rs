@@ -197,9 +197,10 @@ impl DeviceRuntime {
 
     /// Allocates device memory for a column. If the device has too little memory left, the method first frees the idle buffers of
     /// other columns, and then copies of host matrices that no call uses.
-    fn alloc_column(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
+    pub(super) fn alloc_column(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         if bytes > self.free_memory() {
             self.columns.trim();
+            self.pivots.trim();
         }
         if self.facts().memory.is_some() {
             self.make_room_for(bytes);

@@ -30,6 +30,8 @@ pub struct DeviceRuntime {
     /// programs may need host memory.
     pub(super) kept: Mutex<Vec<Kept>>,
     pub(super) columns: Columns,
+    /// Memory of pivots of streams.
+    pub(super) pivots: Columns,
     pub(super) residents: Residents,
     /// Number of calls that streams have enqueued, and number of those that are known to be complete.
     pub(super) enqueued: AtomicU64,
@@ -74,6 +76,7 @@ impl DeviceRuntime {
             device: device.into(),
             kept: Mutex::default(),
             columns: Columns::default(),
+            pivots: Columns::default(),
             residents: Residents::default(),
             enqueued: AtomicU64::new(0),
             settled: AtomicU64::new(0),
@@ -213,6 +216,26 @@ impl DeviceRuntime {
     /// Frees the resident matrix of this key.
     pub fn discard(&self, key: u64) {
         self.residents.free(key);
+    }
+
+    /// Allocates memory for pivots that only calls of streams use, and returns its size in bytes, which is at least `bytes`. The memory of
+    /// discarded pivots is used again, since a driver may not allocate or free memory until the device has finished its work. Calls that
+    /// use the discarded pivots run before the calls that use the new ones.
+    ///
+    /// # Errors
+    /// The device has too little memory left.
+    pub fn allocate_pivots(&self, key: u64, bytes: usize) -> Result<usize> {
+        let taken = self.note_loss(self.pivots.take(bytes, |bytes| self.alloc_column(bytes)));
+        let (buffer, size) = taken.map_err(|error| error.with("device", &self.facts().name))?;
+        self.residents.insert(key, buffer, 0);
+        Ok(size)
+    }
+
+    /// Keeps the memory of pivots of `size` bytes for further pivots.
+    pub fn discard_pivots(&self, key: u64, size: usize) {
+        if let Some((buffer, _)) = self.residents.remove(key) {
+            self.pivots.give_back((buffer, size), true, self.facts().memory);
+        }
     }
 
     /// Keeps a copy of the host matrix `matrix` on the device: the register from which the last run stored the whole matrix
@@ -408,6 +431,7 @@ impl DeviceRuntime {
         self.make_room_for(bytes);
         self.release_registers();
         self.columns.trim();
+        self.pivots.trim();
     }
 
     /// Frees the memory kept for later calls, except the scratch memory of kernels.
@@ -416,6 +440,7 @@ impl DeviceRuntime {
         self.release_copies();
         self.release_registers();
         self.columns.trim();
+        self.pivots.trim();
     }
 
     /// Frees all memory kept for later calls, including the scratch memory of kernels.
@@ -424,12 +449,13 @@ impl DeviceRuntime {
         self.device.trim();
     }
 
-    /// Returns how many bytes of the device's memory limit are not used by resident matrices, copies of columns or the scratch
+    /// Returns how many bytes of the device's memory limit are not used by resident matrices, copies of columns, pivots or the scratch
     /// memory of kernels. Copies of host matrices that no call uses count as free memory, since
     /// [`make_room_for`](Self::make_room_for) can free them.
     #[must_use]
     pub fn free_memory(&self) -> usize {
-        let held = self.residents.needed_bytes() + self.columns.held() + self.device.scratch_bytes();
+        let columns = self.columns.held() + self.pivots.held();
+        let held = self.residents.needed_bytes() + columns + self.device.scratch_bytes();
         self.facts().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
     }
 }

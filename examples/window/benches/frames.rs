@@ -23,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Parser)]
 struct Options {
     /// Number of unknowns
-    #[arg(long, default_value_t = 8192)]
-    unknowns: usize,
+    #[arg(long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=32768))]
+    unknowns: u32,
     /// The device that solves
     #[arg(long, default_value = "wgpu:0")]
     devices: Select,
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let app = App::new(options.devices.clone(), options.unknowns);
+    let app = App::new(options.devices.clone(), options.unknowns as usize);
     let setup = WgpuSetup::CreateNew(WgpuSetupCreateNew::without_display_handle());
     let mut window =
         Harness::builder().with_size([1280.0, 720.0]).wgpu_setup(setup).build_ui_state(|ui, app: &mut App| app.show(ui), app);
@@ -62,6 +62,8 @@ fn run(options: &Options) -> Result<(), String> {
         while window.state().is_waiting() && !is_solving {
             frame(&mut window)?;
         }
+        // forgets the frames that were drawn while the device finished
+        window.state_mut().solve(is_solving);
         phase(&mut window, name)?;
     }
     Ok(())

@@ -1,13 +1,13 @@
 //! The window: what it shows, and the solutions it waits for.
 
 use std::collections::VecDeque;
+use std::error::Error;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread;
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use eframe::egui::{self, CentralPanel, ComboBox, Spinner, Ui, ViewportCommand, vec2};
@@ -26,17 +26,25 @@ const PICTURE_FRAMES: usize = 60;
 
 type Pending = Pin<Box<dyn Future<Output = Result<Solution>> + Send>>;
 
+/// Solutions that were received without a stop between them.
+struct Series {
+    start: Instant,
+    /// Number of solutions after the first one.
+    count: usize,
+    last: Solution,
+}
+
 /// The state of the window.
 pub struct App {
     select: Select,
     order: usize,
-    /// Receives the solver of the thread that opens it.
-    opening: Option<Receiver<Result<Solver>>>,
+    /// The thread that opens a solver.
+    opening: Option<JoinHandle<Result<Solver>>>,
     solver: Option<Solver>,
     is_solving: bool,
     pending: VecDeque<Pending>,
-    /// The last solution and the seconds since the one before.
-    last: Option<(Solution, f64)>,
+    series: Option<Series>,
+    /// Number of solutions since the device was opened.
     solved: usize,
     error: Option<String>,
     frames: Frames,
@@ -55,7 +63,7 @@ impl App {
             solver: None,
             is_solving: true,
             pending: VecDeque::new(),
-            last: None,
+            series: None,
             solved: 0,
             error: None,
             frames: Frames::default(),
@@ -67,25 +75,31 @@ impl App {
     }
 
     /// The same window, which writes a picture of itself after the first solutions, as PNG, and closes.
-    pub fn with_picture(self, file: PathBuf) -> Self {
-        App { picture: Some(file), ..self }
+    pub fn with_picture(mut self, file: PathBuf) -> Self {
+        self.picture = Some(file);
+        self
     }
 
     /// Starts or stops the solutions.
     pub fn solve(&mut self, is_solving: bool) {
         self.is_solving = is_solving;
-        self.last = None;
+        self.series = None;
         self.frames.clear();
     }
 
     /// The last solution, if there is one.
     pub fn last(&self) -> Option<Solution> {
-        self.last.map(|(solution, _)| solution)
+        self.series.as_ref().map(|series| series.last)
     }
 
     /// Number of solutions since the device was opened.
     pub fn solved(&self) -> usize {
         self.solved
+    }
+
+    /// Whether a picture is wanted and not yet written.
+    pub fn is_drawing(&self) -> bool {
+        self.picture.is_some() || self.drawn.is_some()
     }
 
     /// Whether the device has not finished all that the window has enqueued.
@@ -103,29 +117,27 @@ impl App {
         self.error.as_deref()
     }
 
-    /// Opens a solver of the order in use on another thread. The thread drops the solver before it, because that may wait.
+    /// Opens a solver of the order in use on another thread. The thread also drops the old solver, because to free device memory may wait
+    /// for the device.
     fn open(&mut self) {
         let (old, select, order) = (self.solver.take(), self.select.clone(), self.order);
         self.pending.clear();
-        (self.last, self.solved, self.error) = (None, 0, None);
-        let (sender, receiver) = channel();
-        thread::spawn(move || {
-            drop(old);
-            // the window may be closed meanwhile
-            let _ = sender.send(Solver::open(&select, order));
-        });
-        self.opening = Some(receiver);
+        (self.series, self.solved, self.error) = (None, 0, None);
+        let before = self.opening.take();
+        self.opening = Some(thread::spawn(move || {
+            drop((before.map(JoinHandle::join), old));
+            Solver::open(&select, order)
+        }));
     }
 
-    /// Takes the solver from its thread, receives finished solutions and enqueues further ones. Nothing here waits.
-    fn advance(&mut self, ctx: &egui::Context) -> Result<()> {
-        if let Some(Ok(solver)) = self.opening.as_ref().map(Receiver::try_recv) {
-            self.opening = None;
-            self.solver = Some(solver?);
+    /// Takes the solver from its thread, receives finished solutions and enqueues further ones. The window polls the solutions in each
+    /// frame, so that they need not wake it.
+    fn advance(&mut self) -> Result<(), Box<dyn Error>> {
+        if let Some(opening) = self.opening.take_if(|opening| opening.is_finished()) {
+            self.solver = Some(opening.join().map_err(|_| "the thread that opens the device has panicked")??);
             self.frames.clear();
         }
-        let waker = Waker::from(Arc::new(Repaint(ctx.clone())));
-        let mut context = Context::from_waker(&waker);
+        let mut context = Context::from_waker(Waker::noop());
         while let Some(Poll::Ready(solution)) = self.pending.front_mut().map(|first| first.as_mut().poll(&mut context)) {
             self.pending.pop_front();
             self.receive(solution?);
@@ -139,9 +151,11 @@ impl App {
     }
 
     fn receive(&mut self, solution: Solution) {
-        let since = self.last.map_or(f64::NAN, |(before, _)| (solution.at - before.at).as_secs_f64());
-        self.last = Some((solution, since));
         self.solved += 1;
+        match &mut self.series {
+            Some(series) => (series.count, series.last) = (series.count + 1, solution),
+            None => self.series = Some(Series { start: solution.at, count: 0, last: solution }),
+        }
     }
 
     /// Writes the picture, if one is wanted and there is enough to see, and closes the window afterwards.
@@ -157,9 +171,11 @@ impl App {
         match self.drawn.as_ref().map(Receiver::try_recv) {
             None | Some(Err(TryRecvError::Empty)) => {}
             Some(drawn) => {
-                if let Ok(Err(error)) = drawn {
-                    self.error = Some(error.to_string());
-                }
+                let error = drawn.map_or(Some("the window system has given no picture".to_owned()), |drawn| {
+                    drawn.err().map(|error| error.to_string())
+                });
+                self.error = self.error.take().or(error);
+                self.drawn = None;
                 ctx.send_viewport_cmd(ViewportCommand::Close);
             }
         }
@@ -177,8 +193,16 @@ impl App {
                 self.order = order;
                 self.open();
             }
-            if ui.button(if self.is_solving { "Stop" } else { "Solve" }).clicked() {
-                self.solve(!self.is_solving);
+            let action = match (&self.error, self.is_solving) {
+                (Some(_), _) => "Try again",
+                (None, true) => "Stop",
+                (None, false) => "Solve",
+            };
+            if ui.button(action).clicked() {
+                match self.error {
+                    Some(_) => self.open(),
+                    None => self.solve(!self.is_solving),
+                }
             }
             if self.opening.is_some() || !self.pending.is_empty() {
                 ui.add(Spinner::new());
@@ -188,17 +212,19 @@ impl App {
 
     fn status(&self) -> String {
         let device = self.solver.as_ref().map_or("", Solver::device);
-        match (&self.error, &self.last) {
+        match (&self.error, &self.series) {
             (Some(error), _) => format!("error: {error}"),
             (None, _) if self.opening.is_some() => "opening the device and making the matrix".to_owned(),
             (None, None) => device.to_owned(),
-            (None, Some((solution, seconds))) => {
+            (None, Some(Series { start, count, last })) => {
                 let n = self.order as f64;
+                // zero divided by zero after the first solution
+                let seconds = (last.at - *start).as_secs_f64() / *count as f64;
                 let rate = 2.0 / 3.0 * n * n * n / seconds / 1e9;
                 let rate =
                     if seconds.is_nan() { String::new() } else { format!(", {:.1} ms each, {rate:.0} GFLOP/s", 1e3 * seconds) };
-                let verdict = if solution.residual < LIMIT { "below" } else { "NOT below" };
-                format!("{device}: {} solved{rate}; scaled residual {:.2}, {verdict} {LIMIT}", self.solved, solution.residual)
+                let verdict = if last.residual < LIMIT { "below" } else { "NOT below" };
+                format!("{device}: {} solved{rate}; scaled residual {:.2}, {verdict} {LIMIT}", self.solved, last.residual)
             }
         }
     }
@@ -207,7 +233,7 @@ impl App {
     pub fn show(&mut self, ui: &mut Ui) {
         self.frames.begin(Instant::now());
         if self.error.is_none()
-            && let Err(error) = self.advance(ui.ctx())
+            && let Err(error) = self.advance()
         {
             // the futures of a failed stream give its error again
             self.pending.clear();
@@ -232,11 +258,11 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", 1e3 * time.as_secs_f64())
 }
 
-/// Draws the window again when a future wakes it.
-struct Repaint(egui::Context);
-
-impl Wake for Repaint {
-    fn wake(self: Arc<Self>) {
-        self.0.request_repaint();
+impl Drop for App {
+    /// Waits for the thread that opens a device. Otherwise the process could end while the thread is in the driver.
+    fn drop(&mut self) {
+        if let Some(opening) = self.opening.take() {
+            let _ = opening.join();
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A window that keeps its frame rate while a device solves systems of equations.
 //!
-//! The thread of the window makes every call on the device. The calls go into a stream and return at once. The future of a solution
-//! wakes the window. One thread beside it opens the device and makes the matrix, which takes seconds.
+//! A second thread opens the device and writes the matrix to it, which takes seconds. Then only the thread of the window calls the device:
+//! its calls go into a stream and return at once, and each frame polls the future of the solution.
 
 mod app;
 #[path = "../../../lapidary/examples/support/atomic.rs"]

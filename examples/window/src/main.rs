@@ -36,9 +36,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<(), String> {
+    options.picture.as_deref().map_or(Ok(()), check_file).map_err(|error| error.to_string())?;
     let mut app = App::new(options.devices, options.unknowns as usize);
     if let Some(file) = options.picture {
-        check_file(&file).map_err(|error| error.to_string())?;
         app = app.with_picture(file);
     }
     let size = ViewportBuilder::default().with_inner_size([720.0, 320.0]);
@@ -63,7 +63,8 @@ impl eframe::App for Watched {
 
     fn on_exit(&mut self) {
         if let Ok(mut error) = self.error.lock() {
-            *error = self.app.error().map(str::to_owned);
+            let closed = self.app.is_drawing().then_some("the window was closed before its picture was written");
+            *error = self.app.error().or(closed).map(str::to_owned);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Instant;
 
-use lapidary::{DeviceMatrix, DevicePivots, Gemm, Machine, Op, Result, Select, Stream};
+use lapidary::{DeviceMatrix, Gemm, Machine, Op, Result, Select, Stream};
 
 /// Largest scaled residual of a solution: bound 8 of docs/numerics.md.
 pub const LIMIT: f64 = 30.0;
@@ -26,7 +26,6 @@ pub struct Solver {
     a: DeviceMatrix<f32>,
     b: DeviceMatrix<f32>,
     factors: DeviceMatrix<f32>,
-    pivots: DevicePivots,
     x: DeviceMatrix<f32>,
     residual: DeviceMatrix<f32>,
 }
@@ -52,7 +51,6 @@ impl Solver {
             a: zeros(n)?,
             b: zeros(1)?,
             factors: zeros(n)?,
-            pivots: machine.pivots_on(device, n)?,
             x: zeros(1)?,
             residual: zeros(1)?,
         };
@@ -74,10 +72,9 @@ impl Solver {
     pub fn enqueue(&mut self) -> Result<impl Future<Output = Result<Solution>> + Send + 'static> {
         let stream = &self.stream;
         stream.copy(self.a.view(), self.factors.view_mut())?;
-        // pivots of this call alone would be freed below, and a driver may hold the caller then until the device has finished
-        stream.getrf_into(self.factors.view_mut(), &mut self.pivots)?;
+        let pivots = stream.getrf(self.factors.view_mut())?;
         stream.copy(self.b.view(), self.x.view_mut())?;
-        stream.getrs(Op::NoTrans, self.factors.view(), &self.pivots, self.x.view_mut())?;
+        stream.getrs(Op::NoTrans, self.factors.view(), &pivots, self.x.view_mut())?;
         stream.copy(self.b.view(), self.residual.view_mut())?;
         let (a, x, c) = (self.a.view(), self.x.view(), self.residual.view_mut());
         stream.gemm(Gemm { op_a: Op::NoTrans, op_b: Op::NoTrans, alpha: -1.0, a, b: x, beta: 1.0, c })?;

@@ -174,3 +174,27 @@ fn a_call_waits_if_too_many_calls_are_incomplete() {
     stream.wait().unwrap();
     assert_eq!(enqueued.into_inner(), CALLS);
 }
+
+#[test]
+fn memory_of_dropped_pivots_is_used_again_until_it_is_trimmed() {
+    let (machine, mut a) = machine(NullDevice::new(Some(1 << 20)));
+    let stream = machine.stream(0).unwrap();
+    let held = || {
+        let mut held = 0;
+        machine.visit_devices(&mut |device| held = device.downcast::<NullDevice>().unwrap().record().held);
+        held
+    };
+    let before = held();
+    let first = stream.getrf(a.view_mut()).unwrap();
+    let with_pivots = held();
+    assert!(with_pivots > before);
+    drop(first);
+    // pivots of the same and of a smaller factorisation use the memory of the first ones
+    drop(stream.getrf(a.view_mut()).unwrap());
+    let small = machine.pivots_on(0, N / 2).unwrap();
+    stream.wait().unwrap();
+    assert_eq!(held(), with_pivots);
+    drop(small);
+    machine.trim();
+    assert_eq!(held(), before);
+}

@@ -87,6 +87,11 @@ impl App {
         self.frames.clear();
     }
 
+    /// Number of unknowns.
+    pub fn order(&self) -> usize {
+        self.order
+    }
+
     /// The last solution, if there is one.
     pub fn last(&self) -> Option<Solution> {
         self.series.as_ref().map(|series| series.last)

@@ -91,8 +91,8 @@ impl Staging {
 /// Address ranges of the pinned memory that an application holds in one context.
 pub(crate) type Ranges = Arc<Mutex<Vec<Range<usize>>>>;
 
-/// Small pieces of pinned memory that nobody uses at present. Streams read results of a few bytes, and a driver needs longer to pin memory
-/// than to copy them.
+/// Small pieces of pinned memory that are not in use. The device keeps them for later requests, because a driver needs longer to pin memory
+/// than to copy a small result.
 #[derive(Debug)]
 pub(crate) struct Spare {
     pieces: Mutex<Vec<(usize, Pinned)>>,

@@ -190,7 +190,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::platform::list;
 
-    /// The counts of hits, misses and rejected entries.
+    /// Returns the numbers of programs that the cache has found, has not found, and has rejected.
     fn numbers(counts: CacheCounts) -> [u64; 3] {
         [counts.hits, counts.misses, counts.rejected]
     }

@@ -1,9 +1,9 @@
-//! A counter of the bytes that the buffers of a device occupy, which only tests read.
+//! Counts the bytes that the buffers of a device occupy. Only tests read the counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counter of the bytes that the buffers of a device occupy.
+/// The number of bytes that the buffers of a device occupy, and the maximum of this number so far.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     now: AtomicUsize,
@@ -17,7 +17,7 @@ impl Meter {
     }
 }
 
-/// A number of bytes that stays in the counter until this value is dropped.
+/// The bytes of one buffer. The meter counts them until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted(Arc<Meter>, usize);
 

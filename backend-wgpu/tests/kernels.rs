@@ -22,7 +22,7 @@ fn devices_within(memory: Option<usize>, make: impl Fn(WgpuDevice) -> WgpuDevice
     listing.devices.iter().enumerate().map(|(index, found)| (found.f64, make(open(index)))).collect()
 }
 
-/// Returns the device after it has preferred the kernels of `entries`.
+/// Makes the device prefer the kernels that `entries` names, and returns the device.
 fn preferring<D: Device>(device: D, entries: &str) -> D {
     device.prefer_kernels(entries).expect("the device looks up kernels").unwrap();
     device

@@ -44,7 +44,7 @@ impl Machine {
 }
 
 impl<T: Element> HostVec<T> {
-    /// Allocates memory filled with zeros, which the first of the devices that can pins.
+    /// Allocates memory filled with zeros. The first device whose driver pins memory pins it.
     pub(crate) fn zeros(devices: &[DeviceRuntime], operation: &'static str, count: usize) -> Result<Self> {
         let bytes = count.checked_mul(T::DTYPE.size());
         let bytes = bytes.ok_or_else(|| Error::invalid(operation, format!("{count} elements overflow the address space")))?;

@@ -119,8 +119,8 @@ impl Drop for DevicePivots {
     }
 }
 
-/// Number of bytes up to which [`Stream::write`] copies ordinary memory to pinned memory. An OpenCL driver may copy ordinary memory only
-/// after the earlier calls have completed, and hold the caller meanwhile. The host copies a megabyte in some 100 µs.
+/// Number of bytes up to which [`Stream::write`] copies ordinary memory to pinned memory. An OpenCL driver may hold the
+/// caller of a copy from ordinary memory until the earlier calls have completed.
 const MAX_COPIED_BYTES: usize = 1 << 20;
 
 /// Host memory of a transfer, which the device keeps until it no longer accesses the memory.
@@ -364,7 +364,8 @@ impl Stream {
         HostVec::zeros(std::slice::from_ref(self.runtime()), operation, count)
     }
 
-    /// The memory of a write to a buffer of the device. Small ordinary memory is copied to pinned memory, if the driver pins memory.
+    /// Returns the memory that the device reads for a write. If `from` is small ordinary memory and the driver pins memory, it is a copy of
+    /// `from` in pinned memory.
     fn source<T: Element>(&self, from: HostVec<T>) -> HostElements {
         let is_small = !from.is_pinned() && from.len() * T::DTYPE.size() <= MAX_COPIED_BYTES;
         let copy = is_small.then(|| HostVec::pinned(self.runtime(), from.len())).flatten().map(|mut copy| {

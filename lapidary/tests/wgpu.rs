@@ -54,7 +54,7 @@ fn made<const N: usize>(name: &str, index: usize, settings: &Settings, change: i
     Graded(name.to_owned(), Machine::from_wgpu(devices, settings).unwrap())
 }
 
-/// Returns the device after it has preferred the kernels of `entries`.
+/// Makes the device prefer the kernels that `entries` names, and returns the device.
 fn preferring(device: WgpuDevice, entries: &str) -> WgpuDevice {
     device.prefer_kernels(entries).expect("the device looks up kernels").unwrap();
     device

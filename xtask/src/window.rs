@@ -17,7 +17,8 @@ const PATIENCE: &str = "300";
 /// A picture of an empty window has fewer bytes.
 const LEAST_BYTES: u64 = 8192;
 
-/// Runs the tests of the example, and the example itself. The example solves, writes a picture of its window and closes the window.
+/// Checks the formatting of the example, runs clippy and its tests, and runs the example on a display in memory. There the example solves
+/// systems, writes a picture of its window, and closes the window.
 pub fn test(ws: &Workspace) -> Result<String> {
     let target = ws.target("window");
     let cargo = |args: &[&str]| ws.cargo(args).env("CARGO_TARGET_DIR", &target);

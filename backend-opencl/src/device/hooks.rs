@@ -1,5 +1,5 @@
-//! Methods of [`OpenClDevice`] for tests only: kernels that the device would not choose itself, small pieces of transfers, and refused
-//! memory requests.
+//! Methods of [`OpenClDevice`] for tests only. They make the device use kernels that it would not choose itself, transfer small pieces, or
+//! fail to allocate memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +10,8 @@ use super::OpenClDevice;
 use crate::transfers::Transfers;
 
 impl OpenClDevice {
-    /// Chooses kernels that use local memory for products and panels, even where other kernels are faster.
-    /// Tests call this method to cover the kernels with local memory on every device.
+    /// Makes the device use kernels with local memory for products and panels, even if other kernels are faster. Tests call this method so
+    /// that the kernels with local memory run on every device.
     ///
     /// # Errors
     /// The smallest tile exceeds a limit of the device.

@@ -14,7 +14,7 @@ impl WgpuDevice {
     /// Opens an adapter as the device `wgpu:index` with the limits `limits`, which may be lower than the limits of the adapter.
     ///
     /// # Errors
-    /// Fails if the adapter returns no device with the limits `limits`.
+    /// The adapter does not support the limits `limits`.
     pub fn with_limits(
         found: &Found,
         index: usize,
@@ -37,7 +37,7 @@ impl WgpuDevice {
     /// device.
     ///
     /// # Errors
-    /// Fails if the device has too little workgroup memory.
+    /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let tuning = Tuning::shared(&self.facts, Dialect::Wgsl);
         let items = 1 << 256.min(self.facts.limits.work_group).ilog2();
@@ -60,7 +60,7 @@ impl WgpuDevice {
     /// wrong.
     ///
     /// # Errors
-    /// Fails if `groups_may_wait` is set and the device was created without `MEMORY_DECORATION_COHERENT`.
+    /// `groups_may_wait` is set, and the device was created without `MEMORY_DECORATION_COHERENT`.
     pub fn with_waits(self, groups_may_wait: bool) -> Result<Self> {
         if groups_may_wait && !self.queue.device().features().contains(COHERENT) {
             let message = "the device was made without MEMORY_DECORATION_COHERENT: see required_features";
@@ -72,8 +72,8 @@ impl WgpuDevice {
         Ok(self)
     }
 
-    /// Makes the device compile kernels with every check that wgpu can make while a kernel runs. Tests compare the results of
-    /// checked kernels with the results of unchecked kernels.
+    /// Makes the device compile its kernels with all run-time checks that wgpu offers, such as checks of buffer indices. Tests compare the
+    /// results of kernels with checks and of kernels without checks.
     #[must_use]
     pub fn with_checks(self) -> Self {
         self.kernels().use_checks();

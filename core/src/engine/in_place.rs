@@ -199,8 +199,7 @@ impl DeviceRuntime {
     /// other columns, and then copies of host matrices that no call uses.
     pub(super) fn alloc_column(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         if bytes > self.free_memory() {
-            self.columns.trim();
-            self.pivots.trim();
+            self.trim_columns();
         }
         if self.facts().memory.is_some() {
             self.make_room_for(bytes);

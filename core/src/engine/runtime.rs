@@ -30,7 +30,7 @@ pub struct DeviceRuntime {
     /// programs may need host memory.
     pub(super) kept: Mutex<Vec<Kept>>,
     pub(super) columns: Columns,
-    /// Memory of pivots of streams.
+    /// The buffers for pivots of streams, both idle and in use.
     pub(super) pivots: Columns,
     pub(super) residents: Residents,
     /// Number of calls that streams have enqueued, and number of those that are known to be complete.
@@ -430,8 +430,7 @@ impl DeviceRuntime {
     pub fn make_room_for_upload(&self, bytes: usize) {
         self.make_room_for(bytes);
         self.release_registers();
-        self.columns.trim();
-        self.pivots.trim();
+        self.trim_columns();
     }
 
     /// Frees the memory kept for later calls, except the scratch memory of kernels.
@@ -439,6 +438,11 @@ impl DeviceRuntime {
         // copies are freed before registers, because a copy that another thread discards meanwhile becomes register memory
         self.release_copies();
         self.release_registers();
+        self.trim_columns();
+    }
+
+    /// Frees the idle buffers of columns and of pivots.
+    pub(super) fn trim_columns(&self) {
         self.columns.trim();
         self.pivots.trim();
     }

@@ -1,5 +1,5 @@
-//! Frame times of the window without a display, first at rest and then while a device solves. The picture of each frame is computed by the
-//! GPU that computers without a preference draw with, and is copied to the host, so that a frame ends when its picture is there.
+//! Measures the times of the frames of the window, at rest and while a device solves. No display is needed: the GPU that wgpu chooses for
+//! graphics draws each frame into a texture, and the program copies the texture to the host before it begins the next frame.
 //!
 //! `cargo bench --manifest-path examples/window/Cargo.toml -- --devices wgpu:0 --unknowns 8192`
 
@@ -12,11 +12,11 @@ use egui_kittest::Harness;
 use lapidary::Select;
 use lapidary_window::App;
 
-/// Time from the beginning of a frame to that of the next, if the computer keeps up.
+/// Time between the beginnings of two frames, unless a frame takes longer.
 const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / 60);
-/// Time of one phase.
+/// Duration of a phase.
 const PHASE: Duration = Duration::from_secs(10);
-/// Time in which the device must be open and its kernels compiled.
+/// Time within which the first solutions must arrive.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Measures frame times of the window while a device solves

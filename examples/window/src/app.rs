@@ -18,15 +18,15 @@ use crate::picture;
 use crate::solver::{LIMIT, Solution, Solver};
 
 /// Orders that the window offers.
-pub const ORDERS: [usize; 6] = [256, 1024, 2048, 4096, 8192, 16384];
-/// Number of solutions that are enqueued. A second one keeps the device busy until the window has seen the first.
+const ORDERS: [usize; 6] = [256, 1024, 2048, 4096, 8192, 16384];
+/// Number of solutions that are enqueued at the same time. With two, the device has work while the window receives a solution.
 const IN_FLIGHT: usize = 2;
 /// Number of frames that a picture of the window shows at least.
 const PICTURE_FRAMES: usize = 60;
 
 type Pending = Pin<Box<dyn Future<Output = Result<Solution>> + Send>>;
 
-/// Solutions that were received without a stop between them.
+/// The solutions that the window has received since it last began to solve.
 struct Series {
     start: Instant,
     /// Number of solutions after the first one.
@@ -49,12 +49,12 @@ pub struct App {
     error: Option<String>,
     frames: Frames,
     picture: Option<PathBuf>,
-    /// Receives the end of a picture.
+    /// Receives the result of writing the picture.
     drawn: Option<Receiver<std::io::Result<()>>>,
 }
 
 impl App {
-    /// Opens a device of the selection, on a thread of its own, and begins to solve systems of order `order`.
+    /// Makes a thread open a device of the selection. When the device is open, the window begins to solve systems of order `order`.
     pub fn new(select: Select, order: usize) -> Self {
         let mut app = App {
             select,
@@ -74,13 +74,13 @@ impl App {
         app
     }
 
-    /// The same window, which writes a picture of itself after the first solutions, as PNG, and closes.
+    /// Makes the window write a picture of itself as PNG after the first solutions, and close.
     pub fn with_picture(mut self, file: PathBuf) -> Self {
         self.picture = Some(file);
         self
     }
 
-    /// Starts or stops the solutions.
+    /// Begins or stops to solve, and forgets the times of the frames.
     pub fn solve(&mut self, is_solving: bool) {
         self.is_solving = is_solving;
         self.series = None;
@@ -117,13 +117,13 @@ impl App {
         &self.frames
     }
 
-    /// What went wrong, if anything did.
+    /// Message of the error that has stopped the window from solving.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// Opens a solver of the order in use on another thread. The thread also drops the old solver, because to free device memory may wait
-    /// for the device.
+    /// Makes a thread open a solver of the current order. The thread also drops the old solver, because a driver may wait for the device
+    /// before it frees device memory.
     fn open(&mut self) {
         let (old, select, order) = (self.solver.take(), self.select.clone(), self.order);
         self.pending.clear();
@@ -135,8 +135,8 @@ impl App {
         }));
     }
 
-    /// Takes the solver from its thread, receives finished solutions and enqueues further ones. The window polls the solutions in each
-    /// frame, so that they need not wake it.
+    /// Takes the solver from the thread that has opened it, receives finished solutions, and enqueues further ones. The window polls the
+    /// futures in each frame, so that the futures need no waker.
     fn advance(&mut self) -> Result<(), Box<dyn Error>> {
         if let Some(opening) = self.opening.take_if(|opening| opening.is_finished()) {
             self.solver = Some(opening.join().map_err(|_| "the thread that opens the device has panicked")??);
@@ -163,7 +163,7 @@ impl App {
         }
     }
 
-    /// Writes the picture, if one is wanted and there is enough to see, and closes the window afterwards.
+    /// Requests the picture if the window shows enough frames, and closes the window when the picture is written.
     fn draw_picture(&mut self, ctx: &egui::Context) {
         let is_ready = self.error.is_some() || self.solved > 1 && self.frames.count() >= PICTURE_FRAMES;
         if let Some(file) = self.picture.take_if(|_| is_ready) {
@@ -223,7 +223,7 @@ impl App {
             (None, None) => device.to_owned(),
             (None, Some(Series { start, count, last })) => {
                 let n = self.order as f64;
-                // zero divided by zero after the first solution
+                // NaN if there is only one solution
                 let seconds = (last.at - *start).as_secs_f64() / *count as f64;
                 let rate = 2.0 / 3.0 * n * n * n / seconds / 1e9;
                 let rate =
@@ -240,7 +240,7 @@ impl App {
         if self.error.is_none()
             && let Err(error) = self.advance()
         {
-            // the futures of a failed stream give its error again
+            // the other futures of the failed stream would return the same error
             self.pending.clear();
             self.error = Some(error.to_string());
         }
@@ -264,7 +264,7 @@ fn milliseconds(time: Duration) -> String {
 }
 
 impl Drop for App {
-    /// Waits for the thread that opens a device. Otherwise the process could end while the thread is in the driver.
+    /// Waits for the thread that opens a device, so that the process does not end while the thread calls a driver.
     fn drop(&mut self) {
         if let Some(opening) = self.opening.take() {
             let _ = opening.join();

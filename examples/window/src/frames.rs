@@ -12,8 +12,9 @@ const TOP: Duration = Duration::from_millis(50);
 /// Frame times at 60 and at 30 frames per second, where the plot has lines.
 const LINES: [Duration; 2] = [Duration::from_micros(16_667), Duration::from_micros(33_333)];
 
-/// Colours of bars up to the line of 30 frames per second, and above it.
+/// Colour of bars up to the line of 30 frames per second.
 const IN_TIME: Color32 = Color32::from_rgb(88, 150, 204);
+/// Colour of bars above this line.
 const LATE: Color32 = Color32::from_rgb(214, 94, 60);
 
 /// The times between the beginnings of the last frames.
@@ -81,7 +82,7 @@ mod tests {
     fn percentiles_are_nearest_ranks_of_the_last_frames() {
         let (mut frames, start) = (Frames::default(), Instant::now());
         assert_eq!(frames.percentile(99), Duration::ZERO);
-        // frame k takes k ms, for k from 1 to 700, of which 101 to 700 are kept
+        // frame k takes k ms, for k from 1 to 700; the times of frames 101 to 700 are kept
         let mut now = start;
         frames.begin(now);
         for k in 1..=700 {

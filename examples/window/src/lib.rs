@@ -8,9 +8,11 @@ mod app;
 mod atomic;
 mod frames;
 mod picture;
+#[path = "../../../lapidary/examples/support/random.rs"]
+mod random;
 mod solver;
 
-pub use app::{App, ORDERS};
+pub use app::App;
 pub use atomic::check_file;
 pub use frames::Frames;
 pub use solver::{LIMIT, Solution, Solver};

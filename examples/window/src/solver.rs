@@ -5,15 +5,17 @@ use std::time::Instant;
 
 use lapidary::{DeviceMatrix, Gemm, Machine, Op, Result, Select, Stream};
 
+use crate::random::uniform;
+
 /// Largest scaled residual of a solution: bound 8 of docs/numerics.md.
 pub const LIMIT: f64 = 30.0;
 
 /// A solution of the system.
 #[derive(Clone, Copy, Debug)]
 pub struct Solution {
-    /// The time at which the solution was known.
+    /// The time at which the window received the solution.
     pub at: Instant,
-    /// `‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε)`, which is below [`LIMIT`] unless something is wrong.
+    /// `‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε)`, which a correct solution keeps below [`LIMIT`].
     pub residual: f64,
 }
 
@@ -31,7 +33,7 @@ pub struct Solver {
 }
 
 impl Solver {
-    /// Opens a device and writes a random system of order `n` to it. Waits until that is done.
+    /// Opens a device, writes a random system of order `n` to its memory, and waits until the system is there.
     ///
     /// The device is the last GPU of the selection. wgpu devices come last, and their drivers accept calls without limit; an OpenCL
     /// driver may hold the caller while a thousand kernels are pending. If the selection has no GPU, the device is the first one.
@@ -43,6 +45,7 @@ impl Solver {
         let gpus = machine.devices().enumerate().filter(|(_, facts)| !facts.is_cpu());
         let device = gpus.last().map_or(0, |(device, _)| device);
         let zeros = |columns| machine.zeros_on::<f32>(device, n, columns);
+        let random = |seed, count| -> Vec<f32> { uniform(seed).map(|value| value as f32).take(count).collect() };
         let (a, b) = (random(1, n * n), random(2, n));
         let mut solver = Solver {
             stream: machine.stream(device)?,
@@ -65,10 +68,11 @@ impl Solver {
         &self.device
     }
 
-    /// Enqueues a factorisation of A, the solution of the system and its check, and returns at once. The future gives the solution.
+    /// Enqueues the factorisation of A, the solution of the system, and the residual of the solution, and returns at once. The future
+    /// returns the solution.
     ///
     /// # Errors
-    /// The device does not accept the calls. At run time, the future returns the error.
+    /// The device does not accept the calls. If a call fails later, the future returns its error.
     pub fn enqueue(&mut self) -> Result<impl Future<Output = Result<Solution>> + Send + 'static> {
         let stream = &self.stream;
         stream.copy(self.a.view(), self.factors.view_mut())?;
@@ -90,17 +94,4 @@ impl Solver {
 
 fn norm_1(column: &[f32]) -> f64 {
     column.iter().map(|value| f64::from(value.abs())).sum()
-}
-
-/// Returns `count` numbers between −1 and 1, the same ones for the same seed.
-fn random(seed: u64, count: usize) -> Vec<f32> {
-    let mut state = seed;
-    let next = || {
-        // the generator SplitMix64 of Steele, Lea and Flood
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 40) as f32 / (1_u32 << 23) as f32 - 1.0
-    };
-    std::iter::repeat_with(next).take(count).collect()
 }

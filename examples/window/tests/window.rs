@@ -1,4 +1,5 @@
-//! Tests of the window without a display: its controls, and the solutions between its frames.
+//! Tests of the controls of the window, and of the solutions that the device computes while the window draws frames. The tests need no
+//! display.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ fn systems_are_solved_between_frames_until_they_are_stopped() {
 
         window.get_by_label("Stop").click();
         window.run_steps(2);
-        // those that were enqueued still arrive
+        // the window still receives the solutions that it has enqueued
         draw_until(&mut window, |app| !app.is_waiting());
         let solved = window.state().solved();
         window.run_steps(10);
@@ -64,6 +65,7 @@ fn the_window_says_why_there_is_no_device() {
     window.step();
     window.get_by_label_contains("wgpu:99");
     window.get_by_label("Try again").click();
-    window.run_steps(2);
+    // the error disappears while the thread looks for the device again
+    draw_until(&mut window, |app| app.error().is_none());
     draw_until(&mut window, |app| app.error().is_some());
 }

@@ -1,16 +1,11 @@
 //! Random systems of equations, and the check of their solutions.
 
+#[path = "random.rs"]
+mod numbers;
+
 /// Returns `count` numbers between −1 and 1, the same ones for the same seed.
 pub fn random(seed: u64, count: usize) -> Vec<f64> {
-    let mut state = seed;
-    let next = || {
-        // the generator SplitMix64 of Steele, Lea and Flood
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
-    };
-    std::iter::repeat_with(next).take(count).collect()
+    numbers::uniform(seed).take(count).collect()
 }
 
 /// Returns `‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε)` for a column-major matrix A. Bound 8 of docs/numerics.md requires a value below 30.

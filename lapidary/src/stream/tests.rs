@@ -189,7 +189,7 @@ fn memory_of_dropped_pivots_is_used_again_until_it_is_trimmed() {
     let with_pivots = held();
     assert!(with_pivots > before);
     drop(first);
-    // pivots of the same and of a smaller factorisation use the memory of the first ones
+    // the next pivots lie in the memory of the first ones, if they are as many or fewer
     drop(stream.getrf(a.view_mut()).unwrap());
     let small = machine.pivots_on(0, N / 2).unwrap();
     stream.wait().unwrap();

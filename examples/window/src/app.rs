@@ -87,9 +87,9 @@ impl App {
         self.frames.clear();
     }
 
-    /// Number of unknowns.
-    pub fn order(&self) -> usize {
-        self.order
+    /// Order of the system that the device holds, if it is open.
+    pub fn order(&self) -> Option<usize> {
+        self.solver.as_ref().map(Solver::order)
     }
 
     /// The last solution, if there is one.

@@ -68,6 +68,11 @@ impl Solver {
         &self.device
     }
 
+    /// Order of the system.
+    pub fn order(&self) -> usize {
+        self.a.shape().0
+    }
+
     /// Enqueues the factorisation of A, the solution of the system, and the residual of the solution, and returns at once. The future
     /// returns the solution.
     ///

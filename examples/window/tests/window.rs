@@ -54,7 +54,7 @@ fn another_order_opens_another_system() {
     window.get_by_label("unknowns").click();
     window.run_steps(2);
     window.get_by_label("1024").click();
-    draw_until(&mut window, |app| app.order() == 1024 && app.solved() >= 1);
+    draw_until(&mut window, |app| app.order() == Some(1024) && app.solved() >= 1);
     assert!(window.state().last().is_some_and(|last| last.residual < LIMIT));
 }
 

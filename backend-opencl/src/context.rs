@@ -122,8 +122,7 @@ mod tests {
         if list().devices.is_empty() && std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none() {
             return;
         }
-        let opened = OpenClDevice::open_all(&[0], None, &Arc::new(ProgramCache::new(None)));
-        let [device] = <[_; 1]>::try_from(opened).unwrap().map(|device| device.unwrap());
+        let device = OpenClDevice::open(0, None, Arc::new(ProgramCache::new(None))).unwrap();
         let [first, second] = [100, 100].map(|bytes| device.alloc_pinned(bytes).unwrap());
         let address = first.ptr();
         assert_ne!(address, second.ptr());

@@ -136,3 +136,34 @@ impl StreamQueue for OpenClDevice {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::{DType, Device, ProgramCache};
+
+    use super::*;
+    use crate::platform::list;
+
+    #[test]
+    fn pinned_memory_of_ended_writes_is_used_again_although_no_token_was_polled() {
+        if list().devices.is_empty() && std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none() {
+            return;
+        }
+        let device = OpenClDevice::open(0, None, Arc::new(ProgramCache::new(None))).unwrap();
+        let (buffer, queue) = (device.alloc(64).unwrap(), device.stream_queue().unwrap());
+        let write = || {
+            let memory = device.alloc_pinned(64).unwrap();
+            let start = memory.ptr();
+            // SAFETY: the memory has 64 bytes, and nothing else accesses it.
+            unsafe { start.write_bytes(0, 64) };
+            let from = HostElements::new(start, 8, DType::F64, Arc::new(memory));
+            // SAFETY: the buffer has 64 bytes, and only these writes access it.
+            unsafe { queue.enqueue(StreamWork::Write { from, to: &buffer }).unwrap() };
+            start
+        };
+        let first = write();
+        device.kernels().stream_queue().finish().unwrap();
+        assert_eq!(write(), first);
+        device.kernels().stream_queue().finish().unwrap();
+    }
+}

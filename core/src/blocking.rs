@@ -10,19 +10,44 @@ use crate::scalar::DType;
 /// Block sizes of one call of a routine. The function `plan` of each algorithm names the block sizes that the algorithm uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
-    /// Number of rows of a tile of the result.
+    /// Number of rows of a block of the result.
     pub mc: usize,
-    /// Number of columns of a tile of the result, number of right-hand sides of a task, or width of a strip.
+    /// Number of columns of a block of the result, number of right-hand sides of a task, or width of a strip of LU.
     pub nc: usize,
     /// Inner extent of one product of tiles: the number of columns of the left tile.
     pub kc: usize,
-    /// Order of a diagonal block of a triangular solve, or number of columns of a panel of LU.
+    /// Width of a strip of a product, order of a diagonal block of a triangular solve, or number of columns of a panel of LU.
     pub nb: usize,
     /// Maximum number of tasks into which the update of one step of LU is divided. More tasks balance the load of the devices
     /// better, but fewer tasks load the panel less often.
     pub share: usize,
     /// Whether LU runs on one device, on which all its matrices lie.
     pub resident: bool,
+}
+
+impl Blocking {
+    fn of_product(mc: usize, nc: usize, kc: usize, nb: usize) -> Self {
+        Blocking { mc, nc, kc, nb, share: usize::MAX, resident: false }
+    }
+
+    /// Cuts the inner extent `k` of a product into panels of at most `kc` columns of A.
+    ///
+    /// If a block of C has several strips, each panel is as wide as all panels before it together. The device then starts to compute after
+    /// the transfer of a narrow panel, computes with one panel while it loads the next panel, and spends most of its time on products with
+    /// many terms, which are faster because they access the elements of C less often.
+    pub(crate) fn panels(&self, k: usize) -> Vec<Range<usize>> {
+        if self.nb >= self.nc {
+            return partition(k, self.kc);
+        }
+        let (mut panels, mut end) = (Vec::new(), k);
+        while end > 0 {
+            let width = if end <= PANEL { end } else { half(end).min(self.kc) };
+            panels.push(end - width..end);
+            end -= width;
+        }
+        panels.reverse();
+        panels
+    }
 }
 
 /// When and how LU on one device works in panels, each of which one kernel queue factors while another queue runs an update.
@@ -105,10 +130,25 @@ const MAX_TILE: usize = 4096;
 /// elements takes about a hundred times as long as a kernel launch.
 const MAX_ELEMENTS: usize = 1 << 20;
 
+/// Number of columns of the first panel of a product whose block of C stays on a device, in columns of A.
+const PANEL: usize = 512;
+/// Minimum number of columns of a strip of a block of C.
+const STRIP: usize = 1024;
+/// Number of columns of the widest panel of a product below which a smaller block of C is better than narrower panels.
+const LEAST_WIDEST: usize = 2048;
+/// Smallest side of a block of C that stays on a device while panels pass through it, if the memory has no room for the whole of C.
+const LEAST_HELD: usize = 2048;
+
 /// The order of a tile with number `step` in the ascending list of allowed orders: all numbers below 64, then the multiples of
 /// 16.
 fn order(step: usize) -> usize {
     if step < 64 { step } else { (step - 60).saturating_mul(16) }
+}
+
+/// Halves the larger of two numbers, as [`half`] does.
+fn halve_longer(mc: &mut usize, nc: &mut usize) {
+    let side = if *mc > *nc { mc } else { nc };
+    *side = half(*side);
 }
 
 impl Resources {
@@ -139,21 +179,58 @@ impl Resources {
     /// Block sizes of the product of an m×k matrix and a k×n matrix.
     #[must_use]
     pub fn gemm(&self, m: usize, n: usize, k: usize) -> Blocking {
-        let (mut mc, mut nc, mut kc) = (m, n, usize::MAX);
+        let (mut mc, mut nc) = (m, n);
         if self.resident {
-            return Blocking { mc, nc, kc, nb: 0, share: usize::MAX, resident: false };
+            return Blocking::of_product(mc, nc, usize::MAX, nc);
         }
         let most = if self.copy_limit.is_none() { MAX_TILE } else { usize::MAX };
-        let tiles = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
-        // halve the longer side of the tile until every device has a tile and no tile is too large
-        while (tiles(mc, nc) < self.devices || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
-            let side = if mc > nc { &mut mc } else { &mut nc };
-            *side = half(*side);
+        let blocks = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
+        // halve the longer side of the block until every device has a block and no block is too large
+        while (blocks(mc, nc) < self.devices || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
+            halve_longer(&mut mc, &mut nc);
         }
-        if let Some(limit) = self.copy_limit {
-            [mc, nc, kc] = self.copied_tile(limit, [mc, nc, k]);
+        let Some(limit) = self.copy_limit else { return Blocking::of_product(mc, nc, usize::MAX, nc) };
+        self.held_block(limit, [mc, nc, k]).unwrap_or_else(|| {
+            let [mc, nc, kc] = self.copied_tile(limit, [mc, nc, k]);
+            Blocking::of_product(mc, nc, kc, nc)
+        })
+    }
+
+    /// Block sizes of a product for a device that keeps a block of C, of at most m×n elements, while panels of A and B pass through it.
+    /// `None` if the memory suffices for small blocks only, for which square tiles of A, B and C transfer no more elements.
+    fn held_block(&self, limit: usize, [m, n, k]: [usize; 3]) -> Option<Blocking> {
+        let (mut mc, mut nc) = (m, n);
+        loop {
+            // the widest panels that fit
+            let widest = PANEL.max(half(k)).min(k);
+            let widths = std::iter::successors(Some(widest), |&width| (width > LEAST_WIDEST).then(|| half(width)));
+            let blockings = widths.map(|kc| Blocking::of_product(mc, nc, kc, strip_width(mc, kc)));
+            // a device that computes several blocks loads strips of the next block before it has stored the last strips of a block
+            let blocks = if (mc, nc) == (m, n) { 1 } else { 2 };
+            let is_usable = |blocking: &Blocking| blocking.nb < nc && block_count(k, blocking.kc) <= MAX_COUNTED_BLOCKS;
+            if let Some(blocking) = blockings.take_while(is_usable).find(|blocking| self.fits_held(limit, blocking, k, blocks)) {
+                return Some(blocking);
+            }
+            halve_longer(&mut mc, &mut nc);
+            if mc.min(nc) < LEAST_HELD {
+                return None;
+            }
         }
-        Blocking { mc, nc, kc, nb: 0, share: usize::MAX, resident: false }
+    }
+
+    /// Whether a device has enough memory for `blocks` blocks of C, the last panel of A, two of the other panels of A and B, and two strips
+    /// of the last panel of B.
+    fn fits_held(&self, limit: usize, blocking: &Blocking, k: usize, blocks: usize) -> bool {
+        let Blocking { mc, nc, nb, .. } = *blocking;
+        let mut widths: Vec<usize> = blocking.panels(k).into_iter().map(|panel| panel.len()).collect();
+        let last = widths.pop().unwrap_or(0);
+        let others = widths.iter().rev().take(2).flat_map(|&width| [(1, mc, width), (1, width, nc)]);
+        let registers = [(blocks * block_count(nc, nb), mc, nb), (1, mc, last), (2, last, nb)].into_iter().chain(others);
+        let sizes: Vec<_> = registers.map(|(count, rows, cols)| (count, rows.saturating_mul(cols))).collect();
+        let largest = sizes.iter().map(|(_, size)| *size).fold(0, usize::max);
+        let taken = sizes.iter().map(|&(count, size)| count.saturating_mul(footprint(size, largest))).fold(0, usize::saturating_add);
+        let fits = |elements: usize, limit: usize| elements <= limit / self.element;
+        fits(taken, self.memory.unwrap_or(limit)) && fits(largest, limit / 2)
     }
 
     /// Block sizes of a triangular solve with a triangle of order `n` and `nrhs` right-hand sides.
@@ -230,6 +307,13 @@ impl Resources {
         };
         Blocking { mc: m, nc, kc: nb, nb, share, resident: false }
     }
+}
+
+/// Number of columns of a strip of a block of C with `mc` rows. If possible, the number is `kc`, the width of the widest panel, divided by a
+/// power of two, so that strips and panels of A can use the same memory ([`footprint`]).
+fn strip_width(mc: usize, kc: usize) -> usize {
+    let least = STRIP.max(longest_strip(mc));
+    std::iter::successors(Some(kc), |&width| Some(half(width))).take_while(|&width| width >= least).last().unwrap_or(least)
 }
 
 /// Number of columns of a strip of `height` rows above which a wider strip brings no further gain: the strip has [`MAX_ELEMENTS`]

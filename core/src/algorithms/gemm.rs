@@ -1,7 +1,9 @@
-//! The product `C ← α·op(A)·op(B) + β·C`, computed tile by tile of C.
+//! The product `C ← α·op(A)·op(B) + β·C`, computed block by block of C.
+
+use std::ops::Range;
 
 use crate::args::{Checked, Gemm};
-use crate::blocking::{Blocking, block_count, partition};
+use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, block_count, partition};
 use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
@@ -105,7 +107,15 @@ impl Problem {
     }
 }
 
-/// The plan of a product. Uses the block sizes `mc`, `nc` and `kc`.
+/// The plan of a product. Each task computes one block of C, of `mc` × `nc` elements.
+///
+/// The block stays on the device while panels of A and B, of at most `kc` columns and rows, pass through it. The block consists of strips
+/// of `nb` columns. The last panel completes the strips one after another, so that the device stores a strip while it computes the next
+/// strip:
+/// ```text
+///   for each panel k but the last:  for each strip j:  C(j) ← α·op(A)(k)·op(B)(k,j) + β·C(j)
+///   for each strip j, with the last panel k:           C(j) ← α·op(A)(k)·op(B)(k,j) + C(j),  then store C(j)
+/// ```
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Gemm.name(), p.dtype());
@@ -114,40 +124,110 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let c = plan.output("C", (p.m, p.n), Layout::ColMajor);
     for rows in partition(p.m, blocking.mc) {
         for cols in partition(p.n, blocking.nc) {
-            let region = Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() };
-            plan.task("C", region);
-            // C(i,j) ← α·Σ_k op(A)(i,k)·op(B)(k,j) + β·C(i,j)
-            let cij = if p.beta.is_zero() { plan.window(c, &rows, &cols) } else { plan.ld(c, &rows, &cols) };
-            accumulate(&mut plan, p, blocking.kc, [a, b], region, cij);
-            plan.st(cij);
+            plan.task("C", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
+            let mut block = Block { plan: &mut plan, p, a, b, c, rows: &rows, cols: &cols };
+            if p.scales_only() { block.scale(blocking) } else { block.compute(blocking) }
         }
     }
     plan
 }
 
-/// Computes the number of commands of the plan that [`plan`] would make.
+/// Computes the number of commands of the plan that [`plan`] would make. For more than a million columns of blocks, `commands` returns
+/// a lower bound of the number of commands.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
-    let tiles = block_count(p.m, blocking.mc).saturating_mul(block_count(p.n, blocking.nc));
-    // each tile of C has an `ST` command, and also an `LD` command unless β is zero
-    let of_c = if p.beta.is_zero() { 1 } else { 2 };
-    let of_sum = if p.scales_only() { 1 } else { block_count(p.k, blocking.kc).saturating_mul(3) };
-    tiles.saturating_mul(of_sum.saturating_add(of_c))
+    let (down, across) = (block_count(p.m, blocking.mc), block_count(p.n, blocking.nc));
+    let blocks = down.saturating_mul(across);
+    if across > MAX_COUNTED_BLOCKS {
+        return blocks;
+    }
+    let strips_across: usize = partition(p.n, blocking.nc).into_iter().map(|cols| block_count(cols.len(), blocking.nb)).sum();
+    let strips = strips_across.saturating_mul(down);
+    // each strip of C has an `ST` command, and also an `LD` command unless β is zero
+    let of_c = strips.saturating_mul(if p.beta.is_zero() { 1 } else { 2 });
+    if p.scales_only() {
+        return strips.saturating_add(of_c);
+    }
+    let panels = if blocking.nb >= blocking.nc { block_count(p.k, blocking.kc) } else { blocking.panels(p.k).len() };
+    // panels of A and B are loaded once for each block, except that the last panel of B is loaded strip by strip
+    let of_a_and_b = blocks.saturating_mul(panels.saturating_mul(2) - 1).saturating_add(strips);
+    [of_c, of_a_and_b, strips.saturating_mul(panels)].into_iter().fold(0, usize::saturating_add)
 }
 
-/// Adds the commands that compute one tile of C as a sum over k. The instruction for the first term also adds β times the old C.
-fn accumulate(plan: &mut Plan, p: &Problem, kc: usize, [a, b]: [MatrixId; 2], c: Region, cij: Tile) {
-    if p.scales_only() {
-        plan.exec(Instruction::Scale { beta: p.beta, c: cij });
-        return;
+/// One block of C, and the plan to which its commands are added.
+struct Block<'a> {
+    plan: &'a mut Plan,
+    p: &'a Problem,
+    a: MatrixId,
+    b: MatrixId,
+    c: MatrixId,
+    rows: &'a Range<usize>,
+    cols: &'a Range<usize>,
+}
+
+impl Block<'_> {
+    /// The columns of C in each strip of the block.
+    fn strips(&self, blocking: &Blocking) -> Vec<Range<usize>> {
+        let start = self.cols.start;
+        partition(self.cols.len(), blocking.nb).into_iter().map(|strip| start + strip.start..start + strip.end).collect()
     }
-    let (rows, cols) = (c.row..c.row + c.rows, c.col..c.col + c.cols);
-    let mut beta = p.beta;
-    for inner in partition(p.k, kc) {
-        let aik = if p.op_a.is_trans() { plan.ld(a, &inner, &rows) } else { plan.ld(a, &rows, &inner) };
-        let bkj = if p.op_b.is_trans() { plan.ld(b, &cols, &inner) } else { plan.ld(b, &inner, &cols) };
-        // C(i,j) ← α·op(A)(i,k)·op(B)(k,j) + β·C(i,j), where β is 1 after the first term
-        plan.exec(Instruction::Gemm { alpha: p.alpha, op_a: p.op_a, a: aik, op_b: p.op_b, b: bkj, beta, c: cij });
-        beta = Value::new(p.dtype(), 1.0);
+
+    /// The register of a strip of C, which holds the old elements unless β is zero.
+    fn strip(&mut self, cols: &Range<usize>) -> Tile {
+        if self.p.beta.is_zero() { self.plan.window(self.c, self.rows, cols) } else { self.plan.ld(self.c, self.rows, cols) }
+    }
+
+    /// `C(j) ← β·C(j)` for each strip j.
+    fn scale(&mut self, blocking: &Blocking) {
+        for strip in self.strips(blocking) {
+            let cj = self.strip(&strip);
+            self.plan.exec(Instruction::Scale { beta: self.p.beta, c: cj });
+            self.plan.st(cj);
+        }
+    }
+
+    fn compute(&mut self, blocking: &Blocking) {
+        let (panels, strips) = (blocking.panels(self.p.k), self.strips(blocking));
+        let Some((last, others)) = panels.split_last() else { return };
+        let mut tiles = Vec::new();
+        for inner in others {
+            let (ak, bk) = (self.left(inner), self.right(inner, self.cols));
+            for (j, strip) in strips.iter().enumerate() {
+                if tiles.len() == j {
+                    tiles.push(self.strip(strip));
+                }
+                let bkj = self.columns_of(bk, strip.start - self.cols.start, strip.len());
+                self.multiply(inner, ak, bkj, tiles[j]);
+            }
+        }
+        let ak = self.left(last);
+        for (j, strip) in strips.iter().enumerate() {
+            let cj = if others.is_empty() { self.strip(strip) } else { tiles[j] };
+            let bkj = self.right(last, strip);
+            self.multiply(last, ak, bkj, cj);
+            self.plan.st(cj);
+        }
+    }
+
+    /// Loads the columns `inner` of `op(A)`, in the rows of the block.
+    fn left(&mut self, inner: &Range<usize>) -> Tile {
+        if self.p.op_a.is_trans() { self.plan.ld(self.a, inner, self.rows) } else { self.plan.ld(self.a, self.rows, inner) }
+    }
+
+    /// Loads the rows `inner` of `op(B)`, in the columns `cols`.
+    fn right(&mut self, inner: &Range<usize>, cols: &Range<usize>) -> Tile {
+        if self.p.op_b.is_trans() { self.plan.ld(self.b, cols, inner) } else { self.plan.ld(self.b, inner, cols) }
+    }
+
+    /// The columns of `op(B)` from `start` on, `count` of them, in a register that [`Self::right`] has loaded.
+    fn columns_of(&self, bk: Tile, start: usize, count: usize) -> Tile {
+        if self.p.op_b.is_trans() { bk.sub(start, 0, count, bk.cols()) } else { bk.sub(0, start, bk.rows(), count) }
+    }
+
+    /// `C(j) ← α·op(A)(k)·op(B)(k,j) + β·C(j)`, where β is 1 after the first panel.
+    fn multiply(&mut self, inner: &Range<usize>, ak: Tile, bkj: Tile, cj: Tile) {
+        let Problem { alpha, op_a, op_b, .. } = *self.p;
+        let beta = if inner.start == 0 { self.p.beta } else { Value::new(self.p.dtype(), 1.0) };
+        self.plan.exec(Instruction::Gemm { alpha, op_a, a: ak, op_b, b: bkj, beta, c: cj });
     }
 }

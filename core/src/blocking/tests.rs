@@ -77,9 +77,13 @@ fn a_product_gives_each_device_a_tile_and_cuts_no_further() {
 }
 
 #[test]
-fn two_sets_of_tiles_take_the_memory_of_a_product() {
+fn two_sets_of_tiles_take_the_memory_of_a_product_if_it_is_small() {
     for limit in limits() {
-        let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(20_000, 20_000, 20_000);
+        let Blocking { mc, nc, kc, nb, .. } = copying(1, limit).gemm(20_000, 20_000, 20_000);
+        if nb < nc {
+            assert!(mc.min(nc) >= LEAST_HELD, "{limit}: {mc}×{nc}");
+            continue;
+        }
         let set = |side: usize| 8 * 3 * side * side;
         assert!(mc == kc && nc == kc && 2 * set(kc) <= limit, "{limit}: {kc}");
         // with tiles of the next larger order, two sets of tiles exceed the memory limit
@@ -87,6 +91,22 @@ fn two_sets_of_tiles_take_the_memory_of_a_product() {
         assert!(kc == MAX_TILE || 2 * set(kc + step) > limit, "{limit}: {kc}");
         assert!(kc < 64 || kc.is_multiple_of(16), "{limit}: {kc}");
     }
+}
+
+#[test]
+fn a_block_of_a_product_stays_on_the_device_while_panels_pass() {
+    let blocking = |limit, [m, n, k]: [usize; 3]| copying(1, limit).gemm(m, n, k);
+    // a GPU with 80 GB holds the whole result
+    let whole = blocking(80 << 30, [16_384; 3]);
+    assert_eq!((whole.mc, whole.nc, whole.kc, whole.nb), (16_384, 16_384, 8192, STRIP));
+    let widths = whole.panels(16_384).into_iter().map(|panel| panel.len()).collect::<Vec<_>>();
+    assert_eq!(widths, [512, 512, 1024, 2048, 4096, 8192]);
+    // within 2 GiB, the result is cut into blocks
+    let cut = blocking(2 << 30, [24_000; 3]);
+    assert_eq!((cut.mc, cut.nc, cut.kc), (12_000, 6000, 1504));
+    // a small product is one instruction
+    let small = blocking(2 << 30, [1000; 3]);
+    assert_eq!([small.mc, small.nc, small.kc, small.nb], [1000; 4]);
 }
 
 /// Extents m, n and k of products, of which at least one is short. With square tiles, each command of a product with a short
@@ -115,7 +135,7 @@ fn where_an_extent_is_short_the_others_fill_the_memory() {
         let most = 2 + (m * n + m * k + k * n) / quarter;
         assert!(pieces <= most, "{m}×{n}×{k} within {limit}: {pieces} pieces of {mc}×{nc}×{kc}, at most {most}");
         let set = mc * nc + mc * kc + kc * nc;
-        assert!(2 * 8 * set <= limit, "{m}×{n}×{k} within {limit}: {mc}×{nc}×{kc}");
+        assert!(8 * set <= limit, "{m}×{n}×{k} within {limit}: {mc}×{nc}×{kc}");
     }
 }
 
@@ -134,8 +154,7 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
         let rounded = (share..share + 8).contains(&nc) && nc.is_multiple_of(8);
         assert!(rounded || nc == MAX_TILE && share > MAX_TILE, "{nrhs} on {devices}: {nc}");
         for resources in limits().map(|limit| copying(devices, limit)) {
-            let one = Resources { devices: 1, ..resources };
-            let product = one.gemm(n.min(TRSM_NB), share, n);
+            let tile = resources.copied_tile(resources.copy_limit.unwrap(), [n.min(TRSM_NB), share, n]);
             let Blocking { nb, nc, kc, .. } = resources.trsm(n, nrhs);
             if is_held(&resources, n * (n + nrhs)) {
                 assert!(
@@ -143,7 +162,7 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
                     "{n}: {nb}×{nc}×{kc}"
                 );
             } else {
-                assert_eq!([nb, nc, kc], [product.mc, product.nc, product.kc]);
+                assert_eq!([nb, nc, kc], tile);
             }
         }
     }

@@ -58,6 +58,7 @@ type GetrfBatched<T> = unsafe extern "C" fn(*mut c_void, i32, *const *mut T, i32
 /// An element type, with the names of the cuBLAS functions for this type.
 pub trait Real: lapidary::Scalar {
     const GEMM: &'static [u8];
+    const GEMM_XT: &'static [u8];
     const TRSM: &'static [u8];
     const GEMM_BATCHED: &'static [u8];
     const GETRF_BATCHED: &'static [u8];
@@ -65,6 +66,7 @@ pub trait Real: lapidary::Scalar {
 
 impl Real for f32 {
     const GEMM: &'static [u8] = b"cublasSgemm_v2";
+    const GEMM_XT: &'static [u8] = b"cublasXtSgemm";
     const TRSM: &'static [u8] = b"cublasStrsm_v2";
     const GEMM_BATCHED: &'static [u8] = b"cublasSgemmStridedBatched";
     const GETRF_BATCHED: &'static [u8] = b"cublasSgetrfBatched";
@@ -72,6 +74,7 @@ impl Real for f32 {
 
 impl Real for f64 {
     const GEMM: &'static [u8] = b"cublasDgemm_v2";
+    const GEMM_XT: &'static [u8] = b"cublasXtDgemm";
     const TRSM: &'static [u8] = b"cublasDtrsm_v2";
     const GEMM_BATCHED: &'static [u8] = b"cublasDgemmStridedBatched";
     const GETRF_BATCHED: &'static [u8] = b"cublasDgetrfBatched";
@@ -145,6 +148,16 @@ impl Cublas {
         let is_wanted = settings.wants("cublas") || settings.wants("cusolver");
         let open = || Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
         is_wanted.then(open).flatten()
+    }
+
+    /// The library of cuBLAS, which contains cuBLASXt.
+    pub fn library(&self) -> &Library {
+        &self.cublas
+    }
+
+    /// The library of the CUDA runtime.
+    pub fn runtime(&self) -> &Library {
+        &self.runtime
     }
 
     /// Version number that cuBLAS reports.

@@ -3,7 +3,7 @@
 //! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
 //! [--before R] [--seconds S] [--dtype T] [--routine LIST] [--mode M] [--peak TF] [--json FILE] [--svg FILE]`
 //!
-//! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest streams`. If the command line names no group, the first five
+//! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest streams host`. If the command line names no group, the first five
 //! groups run. These five groups run on the processor alone, or on those CPU devices that `LAPIDARY_DEVICE` names. Group `default`
 //! times a machine with all devices, which chooses the devices of each call, and each device alone in turn. In group `default`,
 //! `--dtype` selects one element type, and `--routine` selects some of `gemm trsm getrf gesv`. Groups `batched`, `rest` and `streams`
@@ -30,6 +30,13 @@
 //! - At the end, a table shows the median speeds and their ratio. `--peak TF` adds the share of a peak in TFLOP/s to products in
 //!   `f64`. `--json FILE` is written after each case. `--svg FILE` draws the ratios.
 //!
+//! **Group `host`** times products of matrices in host memory on the device that `LAPIDARY_DEVICE` names, else on the device of group
+//! `opencl`. Lapidary and cuBLASXt (option `--peer cublas`) take turns, each with matrices in memory that its own driver has pinned and in
+//! pageable memory. The side `resident` is Lapidary with the matrices in device memory. The type is `f64` unless `--dtype` names another
+//! one. The largest order is also timed with β = 1, from pinned memory. cuBLASXt computes with the fastest of the blocks 2048, 4096 and
+//! 8192, and with the faster of its pinning modes if the memory is pageable. The program checks the result of the last timed call of each
+//! side. An order for which the host has too little memory is named and left out.
+//!
 //! The first four groups compare Lapidary with these peers: `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's library), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small products `tile`, the CPU kernel without a machine
 //! around it. A peer library that is not found is left out, unless `--peer` names it.
@@ -46,8 +53,10 @@ mod blas;
 mod cases;
 mod choice;
 mod cublas;
+mod cublasxt;
 mod cusolver;
 mod gpu;
+mod host;
 mod measure;
 mod opencl;
 mod outofcore;
@@ -89,6 +98,7 @@ fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), Box<
         "batched" => Ok(batched::run(settings, report)?),
         "default" => choice::run(settings, report),
         "opencl" => Ok(opencl::run(settings, report)?),
+        "host" => Ok(host::run(settings, report)?),
         "wgpu" => Ok(wgpu::run(settings, report)?),
         "rest" => Ok(rest::run(settings, report)?),
         "streams" => Ok(streams::run(settings, report)?),

@@ -50,6 +50,16 @@ pub fn timed(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
+/// Measures the seconds that a call takes.
+///
+/// # Errors
+/// The call fails.
+pub fn try_timed<E>(call: impl FnOnce() -> Result<(), E>) -> Result<f64, E> {
+    let mut outcome = Ok(());
+    let seconds = timed(|| outcome = call());
+    outcome.map(|()| seconds)
+}
+
 /// Measures the seconds of one call, as the mean over so many calls that together they take about 0.2 ms.
 pub fn timed_each(mut call: impl FnMut()) -> f64 {
     let once = timed(&mut call).max(1e-9);

@@ -35,7 +35,8 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     Bench::new(settings, report, &machine, peers).run(&settings.orders().map_or_else(usual, of_orders))
 }
 
-fn first_gpu(devices: &[Found]) -> Option<(usize, &Found)> {
+/// The number of the first GPU, or of the first device if none is a GPU.
+pub fn first_gpu(devices: &[Found]) -> Option<(usize, &Found)> {
     let is_gpu = |found: &Found| found.facts.identity.kind == DeviceKind::Gpu;
     let index = devices.iter().position(is_gpu).unwrap_or(0);
     devices.get(index).map(|found| (index, found))

@@ -11,9 +11,9 @@ use crate::gpu::problem::Case;
 /// The routines that the group `default` times.
 pub const ROUTINES: [Routine; 4] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Gesv];
 
-/// Names of all benchmark groups. The last six groups run only if the command line names them.
-pub const GROUPS: [&str; 11] =
-    ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched", "rest", "streams"];
+/// Names of all benchmark groups. The last seven groups run only if the command line names them.
+pub const GROUPS: [&str; 12] =
+    ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched", "rest", "streams", "host"];
 
 /// The parsed arguments of the command line.
 pub struct Settings {
@@ -31,7 +31,8 @@ pub struct Settings {
     pub before: usize,
     /// Time limit for the repetitions of one case, in seconds.
     pub seconds: f64,
-    /// Element type in the benchmark groups `default`, `opencl`, `rest`, `streams` and `wgpu`. `None` selects `f32` and `f64`.
+    /// Element type in the benchmark groups `default`, `host`, `opencl`, `rest`, `streams` and `wgpu`. `None` selects `f32` and `f64`, and
+    /// in group `host` only `f64`.
     pub dtype: Option<DType>,
     /// Routines in the benchmark groups `default`, `opencl` and `wgpu`. `None` selects all routines of the group.
     pub routines: Option<Vec<Routine>>,

@@ -46,3 +46,21 @@ fn sizes_that_exceed_the_memory_end_the_program_with_an_error() {
     assert!(text.contains("no OpenCL device") || (!succeeded && text.contains("exceed the address space")), "{text}");
     assert!(!text.contains("panicked"), "{text}");
 }
+
+#[test]
+fn products_from_host_memory_have_figures_without_the_peer() {
+    let (succeeded, text) = peers("host --n 48,96 --reps 1");
+    assert!(succeeded, "{text}");
+    if text.contains("no OpenCL device") {
+        assert!(!requires_opencl(), "{text}");
+        return;
+    }
+    assert_eq!(text.matches("no cuBLAS: ").count(), 1, "{text}");
+    for case in ["n=48 NN pinned", "n=48 NN pageable", "n=96 NN pinned", "n=96 NN pageable", "n=96 NN pinned beta=1"] {
+        assert!(text.lines().any(|line| line.contains(case) && line.contains(" ours ")), "{case}: {text}");
+    }
+    assert_eq!(text.matches("resident").count(), 2, "{text}");
+    assert!(!text.contains("cublasxt") && !text.contains("n=48 NN pinned beta=1"), "{text}");
+    let (succeeded, text) = peers("host --n 1000000");
+    assert!(succeeded && text.contains("gemm n=1000000 is left out: "), "{text}");
+}

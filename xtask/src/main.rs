@@ -30,7 +30,7 @@ cargo xtask web [PORT]        builds the page of the folder web, and serves it o
 cargo xtask api               accepts the present public API of the library (lapidary/public-api.txt)
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
-                              ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest streams, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
+                              ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest streams host, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
                               --dtype T, --routine LIST, --json FILE
 cargo xtask kernels FILES...  merges tuned kernels of `lapidary tune --export` into kernels/database/
 cargo xtask ptx               a table of registers, spills and local memory of the kernels for compute capability 9.0, by clang

@@ -76,6 +76,12 @@ impl Sums {
         largest(pairs.map(|((x, y), (of_x, of_y))| if x == y { 0.0 } else { (x - y) / (factor * of_x.max(*of_y)) }))
     }
 
+    fn plus(mut self, other: &Sums) -> Sums {
+        self.values.iter_mut().zip(&other.values).for_each(|(x, y)| *x += y);
+        self.magnitudes.iter_mut().zip(&other.magnitudes).for_each(|(x, y)| *x += y);
+        self
+    }
+
     fn norm(&self) -> f64 {
         self.values.iter().map(|x| x.abs()).sum()
     }
@@ -88,10 +94,22 @@ impl Sums {
 pub fn check<T: Scalar>(operands: &Operands<T>, result: &[T], pivots: &[usize]) -> Result<(), String> {
     let Operands { a, b, problem } = operands;
     let fraction = match *problem {
-        Problem::Product(product) => of_product(product, [a, b, result]),
+        Problem::Product(product) => of_product(product, [a, b, result], None),
         Problem::Solve { n, nrhs } => of_solution(n, nrhs, [a, b, result]),
         Problem::Factors { n } => of_factors(n, a, result, pivots) / LU_THRESHOLD,
     };
+    accept(fraction)
+}
+
+/// Checks the result of C ← op(A)·op(B), or of C ← op(A)·op(B) + C if `before` holds the old C.
+///
+/// # Errors
+/// The result is wrong. The error states the residual as a fraction of the largest accepted one.
+pub fn check_product<T: Scalar>(product: Product, matrices: [&[T]; 3], before: Option<&[T]>) -> Result<(), String> {
+    accept(of_product(product, matrices, before))
+}
+
+fn accept(fraction: f64) -> Result<(), String> {
     // A fraction of NaN is not accepted either.
     if fraction <= 1.0 { Ok(()) } else { Err(format!("the residual is {fraction:.3e} times the largest accepted one")) }
 }
@@ -101,11 +119,15 @@ fn rounding(terms: usize, u: f64) -> f64 {
     2.0 * (terms + 4) as f64 * u
 }
 
-/// Bound 6: compares C·t with op(A)·(op(B)·t).
-fn of_product<T: Scalar>(product: Product, [a, b, c]: [&[T]; 3]) -> f64 {
+/// Bound 6: compares C·t with op(A)·(op(B)·t), to which it adds C₀·t if `before` holds the old matrix C₀.
+fn of_product<T: Scalar>(product: Product, [a, b, c]: [&[T]; 3], before: Option<&[T]>) -> f64 {
     let Product { m, n, k, trans } = product;
     let t = Sums::probe(n);
-    let expected = t.times(b, product.shape_b().0, trans[1], Part::All).times(a, product.shape_a().0, trans[0], Part::All);
+    let of_terms = t.times(b, product.shape_b().0, trans[1], Part::All).times(a, product.shape_a().0, trans[0], Part::All);
+    let expected = match before {
+        Some(before) => of_terms.plus(&t.times(before, m, false, Part::All)),
+        None => of_terms,
+    };
     let factor = rounding(k, T::UNIT_ROUNDOFF) + rounding(n + k, f64::UNIT_ROUNDOFF);
     expected.apart(&t.times(c, m, false, Part::All), factor)
 }
@@ -163,6 +185,14 @@ mod tests {
         let solve = operands(Problem::Solve { n: 2, nrhs: 1 }, &[2., 1., 9., 4.], &[2., 9.]);
         assert_eq!(check(&solve, &[1., 2.], &[]), Ok(()));
         assert!(check(&solve, &[1., 2.1], &[]).is_err());
+    }
+
+    #[test]
+    fn a_sum_contains_the_old_matrix() {
+        let (product, [a, b, before]) = (Product::square(1), [[2.0], [3.0], [4.0]]);
+        let passes = |c: f64, before: Option<&[f64]>| check_product(product, [&a, &b, &[c]], before).is_ok();
+        assert!(passes(6.0, None) && passes(10.0, Some(&before)));
+        assert!(!passes(10.0, None) && !passes(6.0, Some(&before)) && !passes(14.0, Some(&before)));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use self::problem::{Case, Operands};
 use crate::cases::{ROUNDING, compare};
 use crate::cublas::{Cublas, Real};
 use crate::cusolver::Cusolver;
-use crate::measure::{Side, Times, alternate, timed};
+use crate::measure::{Side, Times, alternate, try_timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
@@ -154,9 +154,7 @@ impl<'a, T> Entrant<'a, T> {
 }
 
 fn seconds<T>(call: &mut dyn Prepared<T>, times: usize) -> Result<f64, String> {
-    let mut outcome = Ok(());
-    let seconds = timed(|| outcome = call.run(times));
-    outcome.map(|()| seconds)
+    try_timed(|| call.run(times))
 }
 
 /// A device, the libraries with which Lapidary is compared on it, and the results.

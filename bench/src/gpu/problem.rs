@@ -1,4 +1,4 @@
-//! The calls that the groups `opencl` and `wgpu` time, with random operands in host memory.
+//! The calls that the groups `host`, `opencl` and `wgpu` time, with random operands in host memory.
 
 use lapidary::{DType, Routine, Scalar, flops};
 
@@ -149,8 +149,8 @@ impl<T: Scalar> Operands<T> {
     /// # Errors
     /// The host has too little memory for the matrices.
     pub fn random(problem: Problem) -> Result<Self, String> {
-        check_memory::<T>(&problem)?;
-        let [(rows, cols), of_b, _] = problem.shapes();
+        let [(rows, cols), of_b, of_c] = problem.shapes();
+        check_memory::<T>([(rows, cols), of_b, of_c, of_c])?;
         let a = match problem {
             Problem::Product(_) => random(rows * cols, 1),
             Problem::Solve { n, .. } => triangle(n),
@@ -172,11 +172,13 @@ impl<T: Scalar> Operands<T> {
     }
 }
 
-/// Checks that the host has memory for the operands and for two results.
-fn check_memory<T>(problem: &Problem) -> Result<(), String> {
-    let [a, b, c] = problem.shapes();
+/// Checks that the host has memory for matrices with the given rows and columns.
+///
+/// # Errors
+/// The host has too little memory.
+pub fn check_memory<T>(shapes: impl IntoIterator<Item = (usize, usize)>) -> Result<(), String> {
     let bytes = |(rows, cols): (usize, usize)| rows.checked_mul(cols)?.checked_mul(size_of::<T>());
-    let sum = [a, b, c, c].into_iter().try_fold(0_usize, |sum, shape| sum.checked_add(bytes(shape)?));
+    let sum = shapes.into_iter().try_fold(0_usize, |sum, shape| sum.checked_add(bytes(shape)?));
     let needed = sum.ok_or("the sizes exceed the address space")?;
     match lapidary_host::memory::left() {
         Some(left) if left.free < needed as u64 => {

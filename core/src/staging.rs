@@ -43,6 +43,20 @@ impl Piece {
         self.row + self.col * rows
     }
 
+    /// Row and column of the piece's first element.
+    #[must_use]
+    pub fn position(&self) -> [usize; 2] {
+        [self.row, self.col]
+    }
+
+    /// The part of a rectangle that the piece covers.
+    #[must_use]
+    pub fn of(&self, rect: &HostRect) -> HostRect {
+        let Piece { row, col, rows, cols } = *self;
+        let origin = rect.origin.wrapping_add((row * rect.row_stride + col * rect.col_stride) * rect.dtype.size());
+        HostRect { origin, rows, cols, ..*rect }
+    }
+
     /// Copies the piece from a rectangle of host memory into packed staging memory.
     ///
     /// # Safety

@@ -59,7 +59,16 @@ impl Transfers {
     pub fn new(context: &Arc<Context>, found: &Found, health: &Health, direction: Direction) -> Result<Self> {
         let queue = Arc::new(Queue::new(context, found)?);
         let (context, health, idle) = (Arc::clone(context), health.clone(), Mutex::default());
-        Ok(Transfers { context, queue, health, direction, idle, bypasses_staging: found.facts.is_cpu(), piece: PIECE, direct_piece: DIRECT_PIECE })
+        Ok(Transfers {
+            context,
+            queue,
+            health,
+            direction,
+            idle,
+            bypasses_staging: found.facts.is_cpu(),
+            piece: PIECE,
+            direct_piece: DIRECT_PIECE,
+        })
     }
 
     /// Sets the sizes of pieces to `bytes` bytes, but at least to the size of the largest element type. This method also makes a CPU device

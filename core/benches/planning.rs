@@ -20,13 +20,13 @@ fn product(n: usize, k: usize) -> gemm::Problem {
 fn gemm_plan(tiles: usize) -> Plan {
     let n = tiles * 8;
     let problem = product(n, n);
-    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX, resident: false })
+    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 8, share: usize::MAX, resident: false })
 }
 
 /// A plan with only one task. The task adds many products of one tile of A and one tile of B to a single tile of C.
 fn long_plan(pieces: usize) -> Plan {
     let problem = product(8, pieces * 8);
-    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX, resident: false })
+    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 8, share: usize::MAX, resident: false })
 }
 
 /// Number of bytes of six tiles, so that a device has memory for two products of tiles at the same time.

@@ -10,7 +10,8 @@ use crate::scalar::DType;
 /// Block sizes of one call of a routine. The function `plan` of each algorithm names the block sizes that the algorithm uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
-    /// Number of rows of a block of the result.
+    /// Number of rows of a block of the result, or number of right-hand sides of a strip, for which a device that holds the triangle solves
+    /// at a time. 0 if no device holds the triangle.
     pub mc: usize,
     /// Number of columns of a block of the result, number of right-hand sides of a task, or width of a strip of LU.
     pub nc: usize,
@@ -228,7 +229,8 @@ impl Resources {
         let registers = [(blocks * block_count(nc, nb), mc, nb), (1, mc, last), (2, last, nb)].into_iter().chain(others);
         let sizes: Vec<_> = registers.map(|(count, rows, cols)| (count, rows.saturating_mul(cols))).collect();
         let largest = sizes.iter().map(|(_, size)| *size).fold(0, usize::max);
-        let taken = sizes.iter().map(|&(count, size)| count.saturating_mul(footprint(size, largest))).fold(0, usize::saturating_add);
+        let taken =
+            sizes.iter().map(|&(count, size)| count.saturating_mul(footprint(size, largest))).fold(0, usize::saturating_add);
         let fits = |elements: usize, limit: usize| elements <= limit / self.element;
         fits(taken, self.memory.unwrap_or(limit)) && fits(largest, limit / 2)
     }
@@ -237,23 +239,37 @@ impl Resources {
     #[must_use]
     pub fn trsm(&self, n: usize, nrhs: usize) -> Blocking {
         if self.resident {
-            return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, resident: false };
+            return Blocking { mc: nrhs, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, resident: false };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
         // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
         // preceding block
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
-        if self.holds(n.saturating_mul(n.saturating_add(nrhs)), nb.saturating_mul(n.max(nrhs))) {
-            return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX, resident: false };
+        let strip = STRIP.max(longest_strip(n)).min(nrhs.max(1));
+        if self.holds_triangle(n, nb, strip) {
+            return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, resident: false };
         }
-        let (nb, nc, kc) = match self.copy_limit {
-            None => (TRSM_NB, per_device.min(MAX_TILE).next_multiple_of(8), usize::MAX),
+        let (mc, nb, nc, kc) = match self.copy_limit {
+            None => {
+                let nc = per_device.min(MAX_TILE).next_multiple_of(8);
+                (nc, TRSM_NB, nc, usize::MAX)
+            }
             Some(limit) => {
                 let [nb, nc, kc] = self.copied_tile(limit, [n.clamp(1, TRSM_NB), per_device, n]);
-                (nb.min(TRSM_NB), nc.min(per_device), kc)
+                (0, nb.min(TRSM_NB), nc.min(per_device), kc)
             }
         };
-        Blocking { mc: nb, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, resident: false }
+        Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, resident: false }
+    }
+
+    /// Whether the call has a single device, which copies and can hold a triangle of order `n` in blocks of `nb` rows, together with three
+    /// strips of right-hand sides: one that is loaded, one for which it solves, and one that is stored. The memory of a register may be
+    /// twice as large as its elements ([`footprint`]).
+    fn holds_triangle(&self, n: usize, nb: usize, strip: usize) -> bool {
+        let (triangle, strips) = (n.saturating_mul(n.saturating_add(nb)), n.saturating_mul(strip).saturating_mul(6));
+        let fits = |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements <= limit / self.element);
+        let largest = n.saturating_mul(nb.max(strip)).saturating_mul(2);
+        self.devices == 1 && fits(triangle.saturating_add(strips), self.memory) && fits(largest, self.copy_limit)
     }
 
     /// Block sizes of exchanges in an m×n matrix: exchanges of rows if `side` is left, and of columns if `side` is right. A strip

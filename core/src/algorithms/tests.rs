@@ -61,7 +61,7 @@ fn plans() -> Vec<Plan> {
             plans.push(getrs::plan(&getrs::Problem::new(m, n, op, DType::F64), &blocking(1), &blocking(1)));
             for side in SIDES {
                 let problem = triangle(m, n, side, op);
-                plans.push(trsm::plan(&problem, &blocking(1)));
+                plans.extend([0, 1].map(|mc| trsm::plan(&problem, &Blocking { mc, ..blocking(1) })));
                 plans.push(trsm::plan(&trsm::Problem { alpha: Value::F64(0.0), ..problem }, &blocking(1)));
             }
         }

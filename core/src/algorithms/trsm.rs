@@ -117,10 +117,25 @@ impl Problem {
             Side::Right => [across.clone(), along.clone()],
         }
     }
+
+    /// The rows and the columns of the rectangle of A that holds the part of T in the rows `along` and the columns `inner`. If A multiplies
+    /// from the right, the rectangle holds the part of `Tᵀ`.
+    fn rect_of_a(&self, along: &Range<usize>, inner: &Range<usize>) -> [Range<usize>; 2] {
+        let is_transposed = self.op.is_trans() != (self.side == Side::Right);
+        if is_transposed { [inner.clone(), along.clone()] } else { [along.clone(), inner.clone()] }
+    }
+
+    /// The operations and the factors of the product `T(i,k)·X(k)`, or `X(k)·T(k,i)` if A multiplies from the right.
+    fn factors(&self, t: Tile, x: Tile) -> (Op, Tile, Op, Tile) {
+        match self.side {
+            Side::Left => (self.op, t, Op::NoTrans, x),
+            Side::Right => (Op::NoTrans, x, self.op, t),
+        }
+    }
 }
 
-/// The plan of a triangular solve. Uses the block sizes `nb` (order of a diagonal block), `nc` (right-hand sides of a task) and
-/// `kc` (inner extent of a product).
+/// The plan of a triangular solve. Uses the block sizes `nb` (order of a diagonal block), `nc` (right-hand sides of a task), `mc`
+/// (right-hand sides of a strip) and `kc` (inner extent of a product).
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Trsm.name(), p.dtype());
@@ -130,24 +145,30 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// Computes the number of commands of the plan that [`plan`] would make. For more than a million blocks, `commands` returns a
+/// Computes the number of commands of the plan that [`plan`] would make. For more than a million blocks or strips, `commands` returns a
 /// lower bound of the number of commands.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
-    let blocks = block_count(p.order(), blocking.nb);
-    if blocks > MAX_COUNTED_BLOCKS {
-        return blocks;
+    let (blocks, tasks) = (block_count(p.order(), blocking.nb), block_count(p.nrhs(), blocking.nc));
+    if blocks.max(tasks) > MAX_COUNTED_BLOCKS {
+        return blocks.max(tasks);
+    }
+    if blocking.mc > 0 {
+        let strips: usize = partition(p.nrhs(), blocking.nc).into_iter().map(|task| block_count(task.len(), blocking.mc)).sum();
+        let (loads, of_strip) = if p.alpha.is_zero() { (0, 2) } else { (blocks, 1 + 2 * blocks) };
+        return strips.saturating_mul(of_strip).saturating_add(tasks.saturating_mul(loads));
     }
     let of_block = |along: Range<usize>| match p.alpha.is_zero() {
         true => 2,
         false => block_count(p.solved(&along).len(), blocking.kc).saturating_mul(3).saturating_add(4),
     };
-    let of_strip = partition(p.order(), blocking.nb).into_iter().map(of_block).fold(0, usize::saturating_add);
-    of_strip.saturating_mul(block_count(p.nrhs(), blocking.nc))
+    partition(p.order(), blocking.nb).into_iter().map(of_block).fold(0, usize::saturating_add).saturating_mul(tasks)
 }
 
-/// Adds the commands of the triangular solve to a plan, in tasks of at most `nc` right-hand sides each.
-pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocking: &Blocking) {
+/// Adds the commands of the triangular solve to a plan, in tasks of at most `nc` right-hand sides each. A task on a device that holds the triangle
+/// keeps T in its registers and solves for strips of `mc` right-hand sides, one after another. A task on another device loads parts of T
+/// and of the known part of X for each block.
+pub(crate) fn emit(plan: &mut Plan, p: &Problem, matrices: [MatrixId; 2], blocking: &Blocking) {
     let mut blocks = partition(p.order(), blocking.nb);
     if !p.is_forward() {
         blocks.reverse();
@@ -155,10 +176,59 @@ pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocking
     for across in partition(p.nrhs(), blocking.nc) {
         let [rows, cols] = p.rect(&(0..p.order()), &across);
         plan.task("X", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
-        for along in &blocks {
-            solve_block(plan, p, [a, b], along, &across, blocking.kc);
+        if blocking.mc > 0 {
+            solve_strips(plan, p, matrices, &blocks, &across, blocking.mc);
+        } else {
+            blocks.iter().for_each(|along| solve_block(plan, p, matrices, along, &across, blocking.kc));
         }
     }
+}
+
+/// Adds the commands that solve for the right-hand sides `across`, in strips of `width` right-hand sides. Each strip is loaded and stored
+/// once, and each part of T is loaded once for all strips.
+fn solve_strips(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocks: &[Range<usize>], across: &Range<usize>, width: usize) {
+    let (one, minus_one) = (Value::new(p.dtype(), 1.0), Value::new(p.dtype(), -1.0));
+    let mut rows_of_t = Vec::new();
+    for strip in partition(across.len(), width) {
+        let [rows, cols] = p.rect(&(0..p.order()), &(across.start + strip.start..across.start + strip.end));
+        if p.alpha.is_zero() {
+            let x = plan.window(b, &rows, &cols);
+            plan.exec(Instruction::Scale { beta: Value::new(p.dtype(), 0.0), c: x });
+            plan.st(x);
+            continue;
+        }
+        let x = plan.ld(b, &rows, &cols);
+        let part_of_x = |along: &Range<usize>| part(x, p.rect(along, &(0..strip.len())));
+        for (i, along) in blocks.iter().enumerate() {
+            let solved = p.solved(along);
+            let reach = solved.start.min(along.start)..solved.end.max(along.end);
+            if rows_of_t.len() == i {
+                let [rows, cols] = p.rect_of_a(along, &reach);
+                rows_of_t.push(plan.ld(a, &rows, &cols));
+            }
+            let part_of_t = |inner: &Range<usize>| {
+                let inner = inner.start - reach.start..inner.end - reach.start;
+                part(rows_of_t[i], p.rect_of_a(&(0..along.len()), &inner))
+            };
+            let xi = part_of_x(along);
+            let mut alpha = p.alpha;
+            if !solved.is_empty() {
+                // X(i) ← α·B(i) − T(i,k)·X(k), where k are the unknowns of the blocks before block i
+                let (t, xk) = (part_of_t(&solved), part_of_x(&solved));
+                let (op_a, left, op_b, right) = p.factors(t, xk);
+                plan.exec(Instruction::Gemm { alpha: minus_one, op_a, a: left, op_b, b: right, beta: alpha, c: xi });
+                alpha = one;
+            }
+            // X(i) ← α·T(i,i)⁻¹·X(i)
+            plan.exec(Problem { alpha, ..*p }.instruction([part_of_t(along), xi]));
+        }
+        plan.st(x);
+    }
+}
+
+/// The rectangle of a tile with the given rows and columns.
+fn part(tile: Tile, [rows, cols]: [Range<usize>; 2]) -> Tile {
+    tile.sub(rows.start, cols.start, rows.len(), cols.len())
 }
 
 /// Adds the commands that solve for block i: `X(i) ← T(i,i)⁻¹·(α·B(i) − Σ_k T(i,k)·X(k))`. The sum is over all blocks k for which
@@ -195,16 +265,10 @@ fn subtract(
     alpha: Value,
     bi: Tile,
 ) {
-    let (row, col) = match p.side {
-        Side::Left => (along, inner),
-        Side::Right => (inner, along),
-    };
-    let t = if p.op.is_trans() { plan.ld(a, col, row) } else { plan.ld(a, row, col) };
+    let [rows, cols] = p.rect_of_a(along, inner);
+    let t = plan.ld(a, &rows, &cols);
     let [rows, cols] = p.rect(inner, across);
     let x = plan.ld(b, &rows, &cols);
-    let (op_a, left, op_b, right) = match p.side {
-        Side::Left => (p.op, t, Op::NoTrans, x),
-        Side::Right => (Op::NoTrans, x, p.op, t),
-    };
+    let (op_a, left, op_b, right) = p.factors(t, x);
     plan.exec(Instruction::Gemm { alpha: Value::new(p.dtype(), -1.0), op_a, a: left, op_b, b: right, beta: alpha, c: bi });
 }

@@ -155,13 +155,13 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
         assert!(rounded || nc == MAX_TILE && share > MAX_TILE, "{nrhs} on {devices}: {nc}");
         for resources in limits().map(|limit| copying(devices, limit)) {
             let tile = resources.copied_tile(resources.copy_limit.unwrap(), [n.min(TRSM_NB), share, n]);
-            let Blocking { nb, nc, kc, .. } = resources.trsm(n, nrhs);
-            if is_held(&resources, n * (n + nrhs)) {
-                assert!(
-                    nc == nrhs && kc >= n && partition(n, nb).len() <= HELD_BLOCKS && nb >= n.min(TRSM_NB),
-                    "{n}: {nb}×{nc}×{kc}"
-                );
+            let Blocking { mc, nb, nc, kc, .. } = resources.trsm(n, nrhs);
+            if mc > 0 {
+                // the device holds the triangle
+                assert!(devices == 1 && nc == nrhs && mc >= nrhs.min(STRIP), "{n}: {mc}");
+                assert!(partition(n, nb).len() <= HELD_BLOCKS && nb >= n.min(TRSM_NB), "{n}: {nb}");
             } else {
+                assert!(!is_held(&resources, 4 * n * (n + nrhs)), "{n}, {nrhs}");
                 assert_eq!([nb, nc, kc], tile);
             }
         }
@@ -246,15 +246,15 @@ fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
     }
 }
 
-/// Here `copy_limit` is the size of two buffers. One buffer must have room for a block of a triangle, or for a whole matrix that
-/// LU factors.
+/// Here `copy_limit` is the size of two buffers. One buffer must have room for a strip of right-hand sides, or for a whole matrix that LU
+/// factors.
 #[test]
 fn a_block_that_is_held_fits_in_a_buffer() {
     let n = 4096;
     let resources = |copy_limit| Resources { copy_limit: Some(copy_limit), memory: Some(1 << 40), ..in_place(1) };
-    let (block, matrix) = (8 * n * n / HELD_BLOCKS, 8 * n * n);
+    let (strip, matrix) = (8 * n * STRIP, 8 * n * n);
     let trsm = |limit| resources(limit).trsm(n, n).nb;
-    assert_eq!([2 * block, 2 * block - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);
+    assert_eq!([2 * strip, 2 * strip - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);
     let getrf = |limit| resources(limit).getrf(n, n).nb;
     assert_eq!([2 * matrix, 2 * matrix - 1].map(getrf), [n, COPIED_NB]);
 }

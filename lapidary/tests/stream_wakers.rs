@@ -6,7 +6,7 @@ mod first_devices;
 use std::future::Future;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use first_devices::machines;

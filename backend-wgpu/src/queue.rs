@@ -112,12 +112,22 @@ pub(crate) struct Queue {
     meter: Arc<Meter>,
 }
 
+/// Describes the loss of a device.
+fn reason_of_loss(reason: wgpu::DeviceLostReason, message: &str) -> String {
+    let cause = match reason {
+        wgpu::DeviceLostReason::Destroyed => "the application has destroyed the device",
+        wgpu::DeviceLostReason::Unknown => "the driver has reset or removed the device",
+    };
+    let detail = message.trim();
+    if detail.is_empty() { cause.to_owned() } else { format!("{cause}: {detail}") }
+}
+
 impl Queue {
     pub fn new(device: wgpu::Device, queue: wgpu::Queue) -> Self {
         let lost = Arc::new(OnceLock::new());
         let told = Arc::clone(&lost);
         device.set_device_lost_callback(move |reason, message| {
-            let _ = told.set(format!("{reason:?}: {message}"));
+            let _ = told.set(reason_of_loss(reason, &message));
         });
         let patience = AtomicU64::new(nanoseconds(PATIENCE));
         Queue {

@@ -15,12 +15,13 @@ use crate::scalar::Element;
 /// The shape of a batch: the number and the sizes of the matrices, and the distances between their elements in memory.
 ///
 /// ```
-/// use lapidary_core::{Batch, BatchShape};
+/// # extern crate lapidary_core as lapidary; // an application uses `lapidary`
+/// use lapidary::{Batch, BatchShape};
 /// // three 2×2 matrices; five elements from one to the next
 /// let data: Vec<f64> = (0..14).map(f64::from).collect();
 /// let batch = Batch::new(&data, BatchShape::col_major(2, 2, 3).stride(5))?;
 /// assert_eq!([batch.get(2).at(0, 0), batch.get(2).at(1, 1)], [10.0, 13.0]);
-/// # Ok::<(), lapidary_core::Error>(())
+/// # Ok::<(), lapidary::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchShape {

@@ -100,15 +100,19 @@ impl fmt::Display for Outputs {
 /// An error: the kind, operation, message, context and source of a failure.
 ///
 /// ```
-/// use lapidary_core::{Error, ErrorKind};
+/// # extern crate lapidary_core as lapidary; // an application uses `lapidary`
+/// use lapidary::{Error, ErrorKind};
 /// let e = Error::new(ErrorKind::InvalidArgument, "gemm", "lda = 3 is below m = 4")
 ///     .with("command", "LD r0");
 /// assert_eq!(e.to_string(), "gemm: invalid argument: lda = 3 is below m = 4 (command: LD r0)");
 /// ```
-#[derive(Clone, Debug)]
+///
+/// `{:?}` prints the same text, and the causes of the error below it, because a program whose `main` returns an error, and `unwrap`, print
+/// the error in this way.
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     operation: &'static str,
@@ -163,7 +167,8 @@ impl Error {
     /// matrices, as an error that does not come from a call of a routine.
     ///
     /// ```
-    /// use lapidary_core::{Error, ErrorKind, Outputs};
+    /// # extern crate lapidary_core as lapidary; // an application uses `lapidary`
+    /// use lapidary::{Error, ErrorKind, Outputs};
     /// let e = Error::new(ErrorKind::DeviceLost, "gemm", "the driver reset the device").with_outputs(Outputs::PartlyWritten);
     /// assert_eq!(e.outputs(), Some(Outputs::PartlyWritten));
     /// assert_eq!(e.to_string(), "gemm: device lost: the driver reset the device (outputs: partly written)");
@@ -171,6 +176,28 @@ impl Error {
     #[must_use]
     pub fn outputs(&self) -> Option<Outputs> {
         self.0.outputs
+    }
+
+    /// Names the call of the application in which the error occurred, in place of the operation. If the operation was a step of the call
+    /// that may tell the cause, such as a function of a driver, it becomes the context entry `step`. The error of a lost device gets an
+    /// advice.
+    ///
+    /// ```
+    /// # extern crate lapidary_core as lapidary; // an application uses `lapidary`
+    /// use lapidary::{Error, ErrorKind};
+    /// let e = Error::new(ErrorKind::OutOfMemory, "clCreateBuffer", "CL_OUT_OF_RESOURCES (-5)").in_call("zeros_on");
+    /// assert_eq!(e.to_string(), "zeros_on: out of device memory: CL_OUT_OF_RESOURCES (-5) (step: clCreateBuffer)");
+    /// ```
+    #[must_use]
+    pub fn in_call(mut self, call: &'static str) -> Self {
+        /// Names of steps that tell nothing beside the name of the call.
+        const GENERIC: [&str; 4] = ["alloc", "call", "upload", "view"];
+        let step = std::mem::replace(&mut self.0.operation, call);
+        if step != call && !GENERIC.contains(&step) {
+            self = self.with("step", step);
+        }
+        let is_advised = self.0.context.iter().any(|(key, _)| *key == "advice");
+        if self.kind() == ErrorKind::DeviceLost && !is_advised { self.with("advice", "open a new machine") } else { self }
     }
 
     /// Adds a context entry to the error: a name and a value that tell where the error occurred.
@@ -221,8 +248,47 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")?;
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            write!(f, "\n  caused by: {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_prints_the_text_of_the_error_and_its_causes() {
+        let device = Error::new(ErrorKind::DeviceFailed, "clFinish", "the kernel faulted").caused_by(fmt::Error);
+        let error = Error::invalid("wrap", "the buffer is destroyed").caused_by(device);
+        let expected = format!(
+            "wrap: invalid argument: the buffer is destroyed\n  caused by: clFinish: device failed: the kernel faulted\n  caused by: {}",
+            fmt::Error
+        );
+        assert_eq!(format!("{error:?}"), expected);
+        assert_eq!(format!("{:?}", Error::singular("getrs", 2)), "getrs: singular matrix: U(2, 2) is exactly zero");
+    }
+
+    #[test]
+    fn an_error_in_a_call_keeps_the_step_that_failed_and_one_advice() {
+        let lost = Error::new(ErrorKind::DeviceLost, "wgpu", "no answer within 10 s");
+        let named = lost.in_call("gemm");
+        assert_eq!(named.to_string(), "gemm: device lost: no answer within 10 s (step: wgpu, advice: open a new machine)");
+        assert_eq!(named.clone().in_call("gemm").to_string(), named.to_string());
+        let memory = Error::new(ErrorKind::OutOfMemory, "alloc", "no memory");
+        assert_eq!(memory.in_call("zeros_on").to_string(), "zeros_on: out of device memory: no memory");
     }
 }

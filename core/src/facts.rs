@@ -13,7 +13,8 @@ use crate::scalar::DType;
 /// A backend assigns the fields that it knows of the facts that [`DeviceFacts::new`] returns.
 ///
 /// ```
-/// use lapidary_core::{DType, DeviceFacts};
+/// # extern crate lapidary_core as lapidary; // an application uses `lapidary`
+/// use lapidary::{DType, DeviceFacts};
 /// let mut facts = DeviceFacts::new("mine:0");
 /// facts.dtypes = vec![DType::F32, DType::F64];
 /// facts.memory = Some(4 << 30);

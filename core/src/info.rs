@@ -9,7 +9,8 @@ use crate::routine::Routine;
 /// factorisation with a zero pivot still completes, but no system can be solved with its factors L and U.
 ///
 /// ```
-/// use lapidary_core::{ErrorKind, Info};
+/// # extern crate lapidary_core as lapidary; // an application uses `lapidary`
+/// use lapidary::{ErrorKind, Info};
 /// assert!(Info::default().check().is_ok());
 /// let info = Info::new(3);
 /// assert_eq!((info.get(), info.pivot()), (3, Some(3)));

@@ -270,14 +270,15 @@ impl<'a, T: Element> MatRef<'a, T> {
     /// with the `ld` of the matrix.
     ///
     /// ```
-    /// use lapidary_core::{Layout, MatRef};
+    /// # extern crate lapidary_core as lapidary; // an application uses `lapidary`
+    /// use lapidary::{Layout, MatRef};
     /// // a 3×4 matrix whose rows begin five elements apart
     /// let data: Vec<f64> = (0..15).map(f64::from).collect();
     /// let a = MatRef::new(&data, 3, 4, 5, Layout::RowMajor)?;
     /// let right = a.sub(1..3, 2..4);
     /// assert_eq!((right.shape(), right.ld()), ((2, 2), 5));
     /// assert_eq!([right.at(0, 0), right.at(1, 1)], [7.0, 13.0]);
-    /// # Ok::<(), lapidary_core::Error>(())
+    /// # Ok::<(), lapidary::Error>(())
     /// ```
     ///
     /// # Panics

@@ -123,6 +123,19 @@ impl Machine {
     /// Computes `B ← op(A)⁻¹·B` for each matrix of a batch, from the factors of the n×n matrices A_i. The shape of each B_i is
     /// n×nrhs.
     ///
+    /// ```
+    /// use lapidary::{Batch, BatchMut, GetrsBatched, Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// // the factors of two diagonal matrices, which exchange no rows
+    /// let lu = [2.0, 0.0, 0.0, 4.0, 1.0, 0.0, 0.0, 5.0];
+    /// let ipiv = [0, 1, 0, 1];
+    /// let mut x = [2.0, 4.0, 3.0, 10.0];
+    /// let b = BatchMut::col_major(&mut x, 2, 1, 2)?;
+    /// machine.getrs_batched(GetrsBatched::new(Batch::col_major(&lu, 2, 2, 2)?, &ipiv, b))?;
+    /// assert_eq!(x, [1.0, 1.0, 3.0, 2.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The context `matrix` of the error
     /// `Singular` is the index, counted from 0, of the first matrix with a zero pivot; no right-hand side is changed. Another
@@ -170,6 +183,20 @@ impl Machine {
     /// Factors each matrix of a list as [`Machine::getrf_into`] does, and returns the [`Info`] of each matrix. Shapes may differ
     /// from one matrix to the next.
     ///
+    /// ```
+    /// use lapidary::{Getrf, Machine, MatMut, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (mut a, mut b) = ([0.0, 2.0, 4.0, 1.0], [3.0]); // of orders 2 and 1
+    /// let (mut of_a, mut of_b) = ([0; 2], [0]);
+    /// let info = machine.getrf_list([
+    ///     Getrf::new(MatMut::col_major(&mut a, 2, 2)?, &mut of_a),
+    ///     Getrf::new(MatMut::col_major(&mut b, 1, 1)?, &mut of_b),
+    /// ])?;
+    /// assert_eq!((of_a, of_b), ([1, 1], [0]));
+    /// assert!(info.iter().all(|info| info.get() == 0)); // no pivot is zero
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The method returns the errors of [`Machine::gemm_list`].
     pub fn getrf_list<'a, T: Scalar>(&self, list: impl IntoIterator<Item = Getrf<'a, T>>) -> Result<Vec<Info>> {
@@ -187,6 +214,20 @@ impl Machine {
     }
 
     /// Solves each system of a list as [`Machine::getrs`] does. Shapes and flags may differ from one system to the next.
+    ///
+    /// ```
+    /// use lapidary::{Getrs, Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// // factors that exchange no rows: U = [2 1; 0 4] with L = I, and the number 5
+    /// let (a, b) = ([2.0, 0.0, 1.0, 4.0], [5.0]);
+    /// let (mut x, mut y) = ([4.0, 8.0], [10.0]);
+    /// machine.getrs_list([
+    ///     Getrs::new(MatRef::col_major(&a, 2, 2)?, &[0, 1], MatMut::col_major(&mut x, 2, 1)?),
+    ///     Getrs::new(MatRef::col_major(&b, 1, 1)?, &[0], MatMut::col_major(&mut y, 1, 1)?),
+    /// ])?;
+    /// assert_eq!((x, y), ([1.0, 2.0], [2.0]));
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The context `number` of the error

@@ -113,6 +113,15 @@ impl Machine {
     /// that a device keeps is not priced, since the solve runs on that device. `tell` is called neither for small calls nor for
     /// lists that the CPU runs as one sequence of kernels. `tell` must not call the machine. If `explained` is called more than
     /// once, the machine keeps the first function `tell`.
+    ///
+    /// ```
+    /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?.explained(|explanation| eprintln!("{explanation}"));
+    /// let (a, mut c) = (vec![1.0; 300 * 300], vec![0.0; 300 * 300]);
+    /// let a = MatRef::col_major(&a, 300, 300)?;
+    /// machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, 300, 300)?))?; // prints the devices of the product
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     #[must_use]
     pub fn explained(self, tell: impl Fn(&Explanation) + Send + Sync + 'static) -> Self {
         self.listen(Box::new(tell));

@@ -33,6 +33,11 @@
 //! take matrices of one shape at equal distances in memory ([`Batch`], [`BatchMut`]). [`Machine::gemm_list`],
 //! [`Machine::getrf_list`] and [`Machine::getrs_list`] take matrices of different shapes.
 //!
+//! A [`Stream`] ([`Machine::stream`]) takes calls on matrices of one device and returns at once; its futures work with any executor. An
+//! [`OwnedLu`] ([`Machine::getrf_owned`]) owns its factors and has no lifetime, so that a struct can hold it. The page
+//! `docs/embedding.md` of the repository describes both for programs that keep a machine for a long time, and the errors on which such a
+//! program decides.
+//!
 //! A [`Select`] names devices, in code (`Select::cpu(..).and(Select::opencl(0))`) or as text (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`,
 //! `"wgpu:0"`). [`Settings`] limit the memory of each device.
 //! [`Machine::from_env`] reads the selection and the settings from environment variables.
@@ -40,8 +45,8 @@
 //! # Features
 //! | Feature | Adds | |
 //! |---|---|---|
-//! | `opencl` | OpenCL devices, whose drivers are loaded at run time ([`Machine::from_opencl`], [`opencl`]) | default |
-//! | `wgpu` | devices of Vulkan, Metal and DX12 ([`Machine::from_wgpu`], [`wgpu`]) | default |
+//! | `opencl` | OpenCL devices, whose drivers are loaded at run time ([`Machine::from_opencl`], the module `opencl`) | default |
+//! | `wgpu` | devices of Vulkan, Metal and DX12 ([`Machine::from_wgpu`], the module `wgpu`) | default |
 //! | `program-cache` | a cache of compiled programs on disk ([`ProgramCache`]) | enabled by `opencl` and `wgpu` |
 //! | `ndarray`, `nalgebra`, `faer` | views of matrices of these crates ([`bridges`]), and the crate itself in the version used | |
 //!

@@ -257,6 +257,19 @@ impl Machine {
     /// Starts to record the commands of all devices with their times, for all handles of the machine.
     /// [`take_trace`](Machine::take_trace) returns the recorded commands. Small calls, which run as one kernel on host matrices,
     /// are not recorded.
+    ///
+    /// ```
+    /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select, Settings};
+    /// // the memory limit makes the machine compute by tiles
+    /// let machine = Machine::with_settings(&Select::cpu([0, 1]), &Settings::default().memory_limit(Some(1 << 20)))?.traced();
+    /// let (a, mut c) = (vec![1.0; 300 * 300], vec![0.0; 300 * 300]);
+    /// let a = MatRef::col_major(&a, 300, 300)?;
+    /// machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, 300, 300)?))?;
+    /// for event in machine.take_trace() {
+    ///     println!("{} {}: {:.6} s to {:.6} s", event.device, event.label, event.start, event.end);
+    /// }
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     #[must_use]
     pub fn traced(self) -> Self {
         self.0.trace.get_or_init(Trace::default);
@@ -290,7 +303,18 @@ impl Machine {
         self.runtimes().iter().for_each(DeviceRuntime::trim);
     }
 
-    /// Returns the facts of the devices.
+    /// Returns the facts of the devices, in the order of the selection: the index of a device is its position. With [`Select::all`],
+    /// device 0 is the CPU, and the OpenCL devices and the wgpu adapters follow.
+    ///
+    /// ```
+    /// use lapidary::{Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// // the first GPU, or the CPU if there is none
+    /// let gpu = machine.devices().position(|facts| !facts.is_cpu()).unwrap_or(0);
+    /// let stream = machine.stream(gpu)?;
+    /// # assert_eq!(stream.device(), gpu);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     pub fn devices(&self) -> impl Iterator<Item = &DeviceFacts> {
         self.runtimes().iter().map(DeviceRuntime::facts)
     }

@@ -58,6 +58,15 @@ impl Machine {
 
     /// Copies a host matrix to a device. `device` is the index of the device in [`Machine::devices`].
     ///
+    /// ```
+    /// use lapidary::{Machine, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let gpu = machine.devices().position(|facts| !facts.is_cpu()).unwrap_or(0);
+    /// let a = machine.upload_to(gpu, MatRef::col_major(&[1.0_f32, 2.0], 2, 1)?)?;
+    /// assert_eq!(a.device(), gpu);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The method returns the errors of [`Machine::upload`], and an error if there is no device with this index.
     pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
@@ -67,7 +76,7 @@ impl Machine {
         self.check_device::<T>("upload", device)?;
         let resident = Resident::new(device);
         let _exclusive = self.exclusive(&[device]);
-        self.with_room(a.raw().bytes(), || {
+        self.with_room("upload", a.raw().bytes(), || {
             // SAFETY: the view `a` borrows host memory with elements of type T, so that nothing writes these elements during the
             // upload.
             unsafe { self.runtimes()[device].upload(resident.key, &a.raw()) }
@@ -94,7 +103,7 @@ impl Machine {
         self.check_device::<T>("zeros_on", device)?;
         let bytes = matrix_bytes::<T>("zeros_on", rows, cols)?;
         let resident = Resident::new(device);
-        self.allocate(resident, bytes)?;
+        self.allocate_by("zeros_on", device, bytes, || self.runtimes()[device].allocate(resident.key, bytes))?;
         let mut zeros = self.matrix::<T>(resident, (rows, cols));
         if bytes > 0 {
             let (instructions, memory) = ([Instruction::Scale { beta: T::ZERO.into(), c: 0 }], [zeros.view_mut().raw()]);
@@ -105,7 +114,7 @@ impl Machine {
 
     fn check_device<T: Scalar>(&self, operation: &'static str, device: usize) -> Result<()> {
         self.check_index(operation, device)?;
-        self.capable_devices(T::DTYPE, operation, &[device]).map(drop)
+        self.capable_devices(T::DTYPE, operation, &[device]).map(drop).map_err(|error| error.in_call(operation))
     }
 
     /// Returns an error if there is no device with the index `device`.
@@ -118,13 +127,14 @@ impl Machine {
         Err(Error::new(ErrorKind::NoSuchDevice, operation, message))
     }
 
-    /// Allocates memory for a resident matrix.
-    pub(crate) fn allocate(&self, resident: Resident, bytes: usize) -> Result<()> {
-        self.allocate_by(resident.device, bytes, || self.runtimes()[resident.device].allocate(resident.key, bytes))
-    }
-
-    /// Calls `allocate`, which allocates `bytes` bytes on a device.
-    pub(crate) fn allocate_by<R>(&self, device: usize, bytes: usize, allocate: impl Fn() -> Result<R>) -> Result<R> {
+    /// Calls `allocate`, which allocates `bytes` bytes on a device for the call `operation`.
+    pub(crate) fn allocate_by<R>(
+        &self,
+        operation: &'static str,
+        device: usize,
+        bytes: usize,
+        allocate: impl Fn() -> Result<R>,
+    ) -> Result<R> {
         // a planned call of another thread does not hold up a stream that allocates little memory
         if bytes <= MAX_UNLOCKED_COLUMN_BYTES
             && let Ok(allocated) = allocate()
@@ -132,20 +142,29 @@ impl Machine {
             return Ok(allocated);
         }
         let _exclusive = self.exclusive(&[device]);
-        self.with_room(bytes, allocate)
+        self.with_room(operation, bytes, allocate)
     }
 
     /// Calls `allocate`, which allocates a matrix of the given shape. If memory is lacking, memory that the devices keep for later calls is
-    /// freed before the second try, also on other devices, which may be the same hardware.
-    fn with_room<R>(&self, bytes: usize, allocate: impl Fn() -> Result<R>) -> Result<R> {
+    /// freed before the second try, also on other devices, which may be the same hardware. An error names the call `operation`.
+    fn with_room<R>(&self, operation: &'static str, bytes: usize, allocate: impl Fn() -> Result<R>) -> Result<R> {
         self.runtimes().iter().for_each(|runtime| runtime.make_room_for_upload(bytes));
-        match allocate() {
+        let allocated = match allocate() {
             Err(error) if error.kind().is_out_of_memory() => {
                 self.runtimes().iter().for_each(DeviceRuntime::make_room);
                 allocate()
             }
             allocated => allocated,
-        }
+        };
+        allocated.map_err(|error| {
+            let scratch: usize = self.runtimes().iter().map(|runtime| runtime.device().scratch_bytes()).sum();
+            let error = error.in_call(operation);
+            if error.kind().is_out_of_memory() && scratch > 0 {
+                error.with("advice", format!("`Machine::trim` frees {scratch} bytes of scratch memory"))
+            } else {
+                error
+            }
+        })
     }
 
     fn matrix<T: Scalar>(&self, resident: Resident, (rows, cols): (usize, usize)) -> DeviceMatrix<T> {
@@ -281,13 +300,24 @@ impl<T: Scalar> DeviceMatrix<T> {
 
     /// Overwrites the matrix with the elements of a host matrix of the same shape.
     ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let mut a = machine.zeros_on::<f32>(0, 2, 2)?;
+    /// a.write(MatRef::row_major(&[1.0, 2.0, 3.0, 4.0], 2, 2)?)?;
+    /// let mut host = [0.0; 4];
+    /// a.download(MatMut::row_major(&mut host, 2, 2)?)?;
+    /// assert_eq!(host, [1.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The shapes differ, `from` lies on a device, or the transfer failed.
     pub fn write(&mut self, from: MatRef<'_, T>) -> Result<()> {
         self.check_host("write", "from", from.host_ptr().is_some(), from.shape())?;
         // SAFETY: `from` has the shape of the matrix and borrows host memory with elements of type T, so that nothing writes this memory
         // during the transfer.
-        unsafe { self.runtime().refill(self.resident.key, &from.raw()) }
+        unsafe { self.runtime().refill(self.resident.key, &from.raw()) }.map_err(|error| error.in_call("write"))
     }
 
     fn runtime(&self) -> &DeviceRuntime {
@@ -309,6 +339,19 @@ impl<T: Scalar> DeviceMatrix<T> {
     /// Copies another matrix of the same machine and shape into this matrix. The driver copies the elements if both matrices lie
     /// on one device, or on two OpenCL devices that share a context and work in host memory. All other copies pass through host
     /// memory.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let last = machine.devices().count() - 1;
+    /// let a = machine.upload_to(0, MatRef::col_major(&[1.0_f32, 2.0], 2, 1)?)?;
+    /// let mut b = machine.zeros_on(last, 2, 1)?;
+    /// b.copy_from(&a)?;
+    /// let mut host = [0.0; 2];
+    /// b.download(MatMut::col_major(&mut host, 2, 1)?)?;
+    /// assert_eq!(host, [1.0, 2.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The matrices differ in shape or machine, or the copy failed.
@@ -341,7 +384,7 @@ impl<T: Scalar> DeviceMatrix<T> {
         self.check_host("download", "to", to.host_ptr().is_some(), to.shape())?;
         // SAFETY: `to` has the shape of the matrix and borrows host memory with elements of type T mutably, so that nothing else accesses
         // this memory during the transfer.
-        unsafe { self.runtime().download(self.resident.key, &to.raw()) }
+        unsafe { self.runtime().download(self.resident.key, &to.raw()) }.map_err(|error| error.in_call("download"))
     }
 }
 

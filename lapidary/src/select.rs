@@ -117,7 +117,8 @@ pub struct Select {
 }
 
 impl Select {
-    /// Selects all available devices. For each call the machine chooses the devices that take part
+    /// Selects all available devices: the CPU, then the OpenCL devices, then the wgpu adapters. The devices of a machine have this order, so
+    /// that device 0 is the CPU ([`Machine::devices`](crate::Machine::devices)). For each call the machine chooses the devices that take part
     /// ([`Machine::explain`](crate::Machine::explain)). A CPU that is also listed by OpenCL or wgpu is used once, through the CPU
     /// backend.
     #[must_use]

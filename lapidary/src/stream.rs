@@ -1,23 +1,27 @@
 //! Streams: calls on resident matrices that return at once.
 
 mod futures;
+mod pivots;
+mod places;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
+use lapidary_core::algorithms::{Problem, gemm, getrs, laswp, trsm};
 use lapidary_core::{
-    DType, DeviceRuntime, Element, Error, Gemm, Home, HostElements, Instruction, Layout, MatMut, MatRef, Op, RawMat, Resident,
-    Result, Routine, Scalar, StreamCall, StreamState, Trsm,
+    DType, DeviceRuntime, Element, Error, Gemm, Home, HostElements, Instruction, MatMut, MatRef, Op, RawMat, Result, Routine,
+    Scalar, StreamCall, StreamState, Trsm,
 };
 
 pub use futures::{Done, Reading, ReadingPivots};
+pub use pivots::DevicePivots;
 
 use crate::host::HostVec;
 use crate::lu::check_system;
 use crate::machine::Machine;
 use crate::resident::DeviceMatrix;
+use crate::stream::places::Named;
 
 /// A sequence of calls on the resident matrices of one device. Each call returns at once, and the device runs the calls in order.
 ///
@@ -62,63 +66,6 @@ pub struct Stream {
     state: Arc<StreamState>,
 }
 
-/// The pivots and the info of a factorisation in the memory of a device.
-#[derive(Debug)]
-pub struct DevicePivots {
-    machine: Machine,
-    /// A column of `i32`: info, then the pivots.
-    resident: Resident,
-    /// Size of the memory in bytes.
-    size: usize,
-    count: usize,
-    /// Number of rows of the matrix that was factored; `None` before the first factorisation.
-    rows: Option<usize>,
-    /// Each pivot in the memory is less than `bound` or is zero, even if a call failed.
-    bound: usize,
-}
-
-impl DevicePivots {
-    /// Number of pivots.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Number of rows of the matrix that was factored.
-    ///
-    /// # Errors
-    /// No call has written the pivots yet.
-    fn factored_rows(&self, operation: &'static str) -> Result<usize> {
-        self.rows.ok_or_else(|| Error::invalid(operation, "`pivots` belong to no factorisation yet"))
-    }
-
-    fn part(&self, offset: usize, rows: usize) -> RawMat {
-        RawMat {
-            home: Home::Device(self.resident),
-            offset,
-            rows,
-            cols: 1,
-            ld: rows.max(1),
-            layout: Layout::ColMajor,
-            dtype: DType::I32,
-        }
-    }
-
-    fn info(&self) -> RawMat {
-        self.part(0, 1)
-    }
-
-    fn ipiv(&self) -> RawMat {
-        self.part(1, self.count)
-    }
-}
-
-impl Drop for DevicePivots {
-    fn drop(&mut self) {
-        self.machine.runtimes()[self.resident.device].discard_pivots(self.resident.key, self.size);
-    }
-}
-
 /// Number of bytes up to which [`Stream::write`] copies ordinary memory to pinned memory. An OpenCL driver may hold the
 /// caller of a copy from ordinary memory until the earlier calls have completed.
 const MAX_COPIED_BYTES: usize = 1 << 20;
@@ -143,31 +90,14 @@ fn key(matrix: &RawMat) -> u64 {
 }
 
 impl Machine {
-    /// Returns a stream of the device with the index `device` in [`Machine::devices`].
+    /// Returns a stream of the device with the index `device` in [`Machine::devices`]. The devices have the order of the selection: with
+    /// [`Select::all`](crate::Select::all), device 0 is the CPU.
     ///
     /// # Errors
     /// There is no device with this index.
     pub fn stream(&self, device: usize) -> Result<Stream> {
         self.check_index("stream", device)?;
         Ok(Stream { machine: self.clone(), device, state: Arc::default() })
-    }
-
-    /// Allocates memory for `count` pivots on the device with the index `device`.
-    ///
-    /// # Errors
-    /// There is no device with this index, or the device has no memory left.
-    pub fn pivots_on(&self, device: usize, count: usize) -> Result<DevicePivots> {
-        self.check_index("pivots_on", device)?;
-        let resident = Resident::new(device);
-        let bytes = count.checked_add(1).and_then(|length| length.checked_mul(DType::I32.size()));
-        let bytes = bytes.ok_or_else(|| Error::invalid("pivots_on", format!("{count} pivots overflow the address space")))?;
-        let size = self.allocate_by(device, bytes, || self.runtimes()[device].allocate_pivots(resident.key, bytes))?;
-        let pivots = DevicePivots { machine: self.clone(), resident, size, count, rows: None, bound: 0 };
-        // zeros are row indices of every matrix
-        let column = HostVec::<i32>::zeros(std::slice::from_ref(&self.runtimes()[device]), "pivots_on", count + 1)?;
-        let zeros = StreamCall::Write { from: elements(&shared(column)), to: resident.key };
-        self.fill(device, "pivots_on", &zeros)?;
-        Ok(pivots)
     }
 
     /// Enqueues the call that fills new memory of a device.
@@ -198,95 +128,48 @@ impl Stream {
 
     /// Enqueues `C ← α·op(A)·op(B) + β·C`.
     ///
+    /// ```
+    /// use lapidary::{Gemm, Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (stream, mut a, mut c) = (machine.stream(0)?, machine.zeros_on::<f32>(0, 2, 2)?, machine.zeros_on(0, 2, 2)?);
+    /// stream.write(vec![1.0, 1.0, 0.0, 1.0], &mut a)?;
+    /// stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut()).trans_b())?; // A·Aᵀ
+    /// assert_eq!(*stream.read(&c)?.wait()?, [1.0, 1.0, 1.0, 2.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The shapes do not agree, a matrix does not lie on the device of the stream, or an earlier call failed.
     pub fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        let operands = [("A", args.a.raw()), ("B", args.b.raw()), ("C", args.c.raw())];
         let (problem, memory) = gemm::normalise(&args.check()?);
-        self.enqueue(&Problem::Gemm(problem), &memory, problem.is_empty())
+        self.enqueue(&Problem::Gemm(problem), &operands, &memory, problem.is_empty())
     }
 
     /// Enqueues a triangular solve: `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹`.
     ///
+    /// ```
+    /// use lapidary::{Machine, Select, Trsm};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (stream, mut a, mut b) = (machine.stream(0)?, machine.zeros_on::<f64>(0, 2, 2)?, machine.zeros_on(0, 2, 1)?);
+    /// stream.write(vec![2.0, 1.0, 0.0, 4.0], &mut a)?; // a lower triangle
+    /// stream.write(vec![2.0, 9.0], &mut b)?;
+    /// stream.trsm(Trsm::new(a.view(), b.view_mut()))?;
+    /// assert_eq!(*stream.read(&b)?.wait()?, [1.0, 2.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`Stream::gemm`].
     pub fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        let operands = [("A", args.a.raw()), ("B", args.b.raw())];
         let (problem, memory) = trsm::normalise(&args.check()?);
-        self.enqueue(&Problem::Trsm(problem), &memory, problem.is_empty())
-    }
-
-    /// Enqueues the factorisation `A = P·L·U` in place, and returns its pivots and info, which stay on the device.
-    ///
-    /// # Errors
-    /// The errors of [`Stream::gemm`], or the device has no memory left for the pivots.
-    pub fn getrf<T: Scalar>(&self, a: MatMut<'_, T>) -> Result<DevicePivots> {
-        let mut pivots = self.machine.pivots_on(self.device, a.rows().min(a.cols()))?;
-        self.getrf_into(a, &mut pivots)?;
-        Ok(pivots)
-    }
-
-    /// Enqueues the factorisation `A = P·L·U` in place, with `pivots` of min(m, n) elements.
-    ///
-    /// # Errors
-    /// The errors of [`Stream::gemm`], or `pivots` has another number of elements.
-    pub fn getrf_into<T: Scalar>(&self, a: MatMut<'_, T>, pivots: &mut DevicePivots) -> Result<()> {
-        let operation = Routine::Getrf.name();
-        let (m, n) = a.shape();
-        if pivots.count != m.min(n) {
-            return Err(Error::invalid(operation, format!("`pivots` holds {} elements, min(m, n) is {}", pivots.count, m.min(n))));
-        }
-        if i32::try_from(m).is_err() {
-            return Err(Error::invalid(operation, format!("m = {m} exceeds the range of pivots")));
-        }
-        self.prepare(operation, pivots, m)?;
-        let memory = [a.raw(), pivots.ipiv(), pivots.info()];
-        self.check_places(operation, &memory)?;
-        let problem = getrf::Problem { m, n, pivoting: true, layout: a.layout(), dtype: T::DTYPE };
-        let zero = StreamCall::Write { from: elements(&shared(vec![0_i32].into())), to: pivots.resident.key };
-        let instruction = [problem.instruction([0, 1, 2])];
-        let factor = StreamCall::Run { instructions: &instruction[..problem.order().min(1)], memory: &memory };
-        // SAFETY: the matrix and the pivots lie on this device, have the sizes that the instruction needs, and are borrowed mutably. The
-        // first element of the pivots' memory is info, an `i32`.
-        unsafe { self.runtime().enqueue(&self.state, operation, &[zero, factor])? };
-        pivots.rows = Some(m);
-        Ok(())
-    }
-
-    /// Prepares pivots for a matrix of `rows` rows. If their memory may hold larger row indices, they get new memory, because kernels do
-    /// not check row indices and a failed call may leave old ones.
-    fn prepare(&self, operation: &'static str, pivots: &mut DevicePivots, rows: usize) -> Result<()> {
-        self.check_places(operation, &[pivots.info()])?;
-        if rows < pivots.bound {
-            *pivots = self.machine.pivots_on(self.device, pivots.count)?;
-        }
-        (pivots.rows, pivots.bound) = (None, rows);
-        Ok(())
-    }
-
-    /// Enqueues the copy of pivots from host memory, which a factorisation of a matrix of `rows` rows has computed. Info becomes 0.
-    ///
-    /// # Errors
-    /// `ipiv` has another length than `pivots`, an element of `ipiv` is no row index, `pivots` do not lie on the device of the stream,
-    /// or an earlier call failed.
-    pub fn write_pivots(&self, ipiv: &[i32], rows: usize, pivots: &mut DevicePivots) -> Result<()> {
-        let operation = "write_pivots";
-        if ipiv.len() != pivots.count {
-            let message = format!("`ipiv` holds {} elements, `pivots` hold {}", ipiv.len(), pivots.count);
-            return Err(Error::invalid(operation, message));
-        }
-        if let Some(i) = ipiv.iter().position(|&row| usize::try_from(row).map_or(true, |row| row >= rows)) {
-            return Err(Error::invalid(operation, format!("ipiv[{i}] = {} is no row of {rows}", ipiv[i])));
-        }
-        self.prepare(operation, pivots, rows)?;
-        let column: Vec<i32> = std::iter::once(0).chain(ipiv.iter().copied()).collect();
-        let part = StreamCall::Write { from: self.source(column.into()), to: pivots.resident.key };
-        // SAFETY: `pivots` lie on this device and have as many elements as the column, which only the device accesses.
-        unsafe { self.runtime().enqueue(&self.state, operation, &[part])? };
-        pivots.rows = Some(rows);
-        Ok(())
+        self.enqueue(&Problem::Trsm(problem), &operands, &memory, problem.is_empty())
     }
 
     /// Enqueues the solve `B ← op(A)⁻¹·B` with the factors and the pivots of [`Stream::getrf`]. The stream does not check whether a pivot
-    /// is zero: the solution then holds infinities or NaN, and [`Stream::read_pivots`] gives an info that is not zero.
+    /// is zero: the solution then holds infinities or NaN, and [`Stream::read_pivots`] gives an info that is not zero. [`Stream`] has an
+    /// example.
     ///
     /// # Errors
     /// The errors of [`Stream::gemm`], or the pivots belong to a matrix of another order.
@@ -294,14 +177,27 @@ impl Stream {
         let operation = Routine::Getrs.name();
         let (n, held) = (lu.rows(), pivots.factored_rows(operation)?);
         check_system(operation, &lu, b.rows())?;
-        if (held, pivots.count) != (n, n) {
+        if (held, pivots.count()) != (n, n) {
             return Err(Error::invalid(operation, format!("A is of order {n}, `pivots` belong to a matrix of {held} rows")));
         }
+        let operands = [("A", lu.raw()), pivots.named(), ("B", b.raw())];
         let (problem, [lu, b]) = getrs::normal_form(op, [lu.raw(), b.raw()]);
-        self.enqueue(&Problem::Getrs(problem), &[lu, pivots.ipiv(), b], problem.is_empty())
+        self.enqueue(&Problem::Getrs(problem), &operands, &[lu, pivots.ipiv(), b], problem.is_empty())
     }
 
     /// Enqueues the exchanges of rows of A that a factorisation has made, in ascending order (`forward`) or in descending order.
+    ///
+    /// ```
+    /// use lapidary::{Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (stream, mut a) = (machine.stream(0)?, machine.zeros_on::<f64>(0, 3, 1)?);
+    /// let mut pivots = machine.pivots_on(0, 2)?;
+    /// stream.write_pivots(&[2, 1], 3, &mut pivots)?; // exchanges row 0 and row 2
+    /// stream.write(vec![1.0, 2.0, 3.0], &mut a)?;
+    /// stream.laswp(a.view_mut(), &pivots, true)?;
+    /// assert_eq!(*stream.read(&a)?.wait()?, [3.0, 2.0, 1.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`Stream::gemm`], or A has fewer rows than the matrix that was factored.
@@ -311,25 +207,50 @@ impl Stream {
         if rows < held {
             return Err(Error::invalid(operation, format!("A has {rows} rows, `pivots` belong to a matrix of {held} rows")));
         }
-        let (problem, a) = laswp::normal_form(a.raw(), pivots.count, forward);
-        self.enqueue(&Problem::Laswp(problem), &[a, pivots.ipiv()], problem.is_empty())
+        let operands = [("A", a.raw()), pivots.named()];
+        let (problem, a) = laswp::normal_form(a.raw(), pivots.count(), forward);
+        self.enqueue(&Problem::Laswp(problem), &operands, &[a, pivots.ipiv()], problem.is_empty())
     }
 
-    /// Enqueues the copy of a matrix to another matrix of the same shape.
+    /// Enqueues the copy of a matrix to another matrix of the same shape. The matrices may be parts of larger ones.
+    ///
+    /// ```
+    /// use lapidary::{Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (stream, mut a, mut b) = (machine.stream(0)?, machine.zeros_on::<f32>(0, 2, 2)?, machine.zeros_on(0, 2, 1)?);
+    /// stream.write(vec![1.0, 2.0, 3.0, 4.0], &mut a)?;
+    /// stream.copy(a.view().sub(0..2, 1..2), b.view_mut())?; // the second column
+    /// assert_eq!(*stream.read(&b)?.wait()?, [3.0, 4.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// The shapes differ, a matrix does not lie on the device of the stream, or an earlier call failed.
+    /// The shapes differ, a matrix does not lie on the device of the stream or is a transposed view, or an earlier call failed.
     pub fn copy<T: Scalar>(&self, from: MatRef<'_, T>, to: MatMut<'_, T>) -> Result<()> {
         if from.shape() != to.shape() {
             return Err(Error::invalid("copy", format!("`from` is {from:?}, `to` is {to:?}")));
         }
-        let memory = [from.raw(), to.raw()];
-        self.enqueue_instructions("copy", &[Instruction::Copy { a: 0, b: 1 }], &memory)
+        let operands = [("`from`", from.raw()), ("`to`", to.raw())];
+        self.check_operands("copy", T::DTYPE, &operands)?;
+        Self::check_untransposed("copy", &operands)?;
+        self.enqueue_instructions("copy", &[Instruction::Copy { a: 0, b: 1 }], &operands.map(|(_, raw)| raw))
     }
 
     /// Enqueues the copy of host memory to a matrix. The host memory holds the elements column-major without gaps. It is a [`Vec`], or
     /// a [`HostVec`], which moves at the full speed of the link. It is freed when the device no longer needs it. If it is a [`Vec`] of more
     /// than a megabyte, an OpenCL driver may hold the caller until the earlier calls have completed.
+    ///
+    /// ```
+    /// use lapidary::{Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (stream, mut a) = (machine.stream(0)?, machine.zeros_on::<f32>(0, 2, 1)?);
+    /// stream.write(vec![1.0, 2.0], &mut a)?;
+    /// let mut pinned = machine.alloc_host(2)?;
+    /// pinned.copy_from_slice(&[3.0, 4.0]);
+    /// stream.write(pinned, &mut a)?;
+    /// assert_eq!(*stream.read(&a)?.wait()?, [3.0, 4.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The number of elements is not that of the matrix, the matrix does not lie on the device of the stream, or an earlier call failed.
@@ -340,7 +261,7 @@ impl Stream {
             return Err(Error::invalid("write", format!("`from` holds {held} elements, the matrix is {rows}×{cols}")));
         }
         let to = to.view_mut().raw();
-        self.check_places("write", &[to])?;
+        self.check_places("write", &[("`to`", to)])?;
         if held == 0 {
             return Ok(());
         }
@@ -351,6 +272,15 @@ impl Stream {
 
     /// Enqueues the copy of a matrix to host memory, and returns a future of the elements, column-major without gaps. The driver
     /// of the device pins the host memory if it can.
+    ///
+    /// ```
+    /// use lapidary::{Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (stream, a) = (machine.stream(0)?, machine.zeros_on::<f32>(0, 2, 2)?);
+    /// let elements = stream.read(&a)?; // a future
+    /// assert_eq!(*pollster::block_on(elements)?, [0.0; 4]); // `elements.wait()?` needs no executor
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The matrix does not lie on the device of the stream, the host has too little memory, or an earlier call failed.
@@ -378,6 +308,18 @@ impl Stream {
     /// Enqueues the copy of a matrix to `to`, which the future returns. If `to` is a [`Vec`], an OpenCL driver may hold the caller until
     /// the copy is complete.
     ///
+    /// ```
+    /// use lapidary::{Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (stream, a) = (machine.stream(0)?, machine.zeros_on::<f32>(0, 2, 2)?);
+    /// let mut memory = machine.alloc_host(4)?;
+    /// for _ in 0..3 {
+    ///     memory = stream.read_into(&a, memory)?.wait()?; // each read uses the same host memory
+    /// }
+    /// assert_eq!(*memory, [0.0; 4]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The errors of [`Stream::read`], or the number of elements of `to` is not that of the matrix.
     pub fn read_into<T: Scalar>(&self, from: &DeviceMatrix<T>, to: impl Into<HostVec<T>>) -> Result<Reading<T>> {
@@ -387,78 +329,60 @@ impl Stream {
             return Err(Error::invalid("read", format!("`to` holds {held} elements, the matrix is {rows}×{cols}")));
         }
         let from = from.view().raw();
-        self.check_places("read", &[from])?;
-        self.enqueue_read(key(&from), to)
+        self.check_places("read", &[("`from`", from)])?;
+        self.enqueue_read("read", key(&from), to)
     }
 
-    /// Enqueues the copy of pivots and info to host memory, and returns a future of them.
-    ///
-    /// # Errors
-    /// The pivots belong to no factorisation yet or do not lie on the device of the stream, or an earlier call failed.
-    pub fn read_pivots(&self, pivots: &DevicePivots) -> Result<ReadingPivots> {
-        pivots.factored_rows("read_pivots")?;
-        self.check_places("read_pivots", &[pivots.info()])?;
-        let column = self.zeros("read_pivots", pivots.count + 1)?;
-        self.enqueue_read(pivots.resident.key, column).map(ReadingPivots::new)
-    }
-
-    fn enqueue_read<T: Element>(&self, from: u64, to: HostVec<T>) -> Result<Reading<T>> {
+    fn enqueue_read<T: Element>(&self, operation: &'static str, from: u64, to: HostVec<T>) -> Result<Reading<T>> {
         let is_empty = to.is_empty();
         let memory = shared(to);
         if !is_empty {
             let part = StreamCall::Read { from, to: elements(&memory) };
             // SAFETY: the matrix lies on this device and has as many elements as the memory, which the future accesses only after the end
             // of the call.
-            unsafe { self.runtime().enqueue(&self.state, "read", &[part])? };
+            unsafe { self.runtime().enqueue(&self.state, operation, &[part])? };
         }
         Ok(Reading::new(self.done(), memory))
     }
 
-    fn enqueue(&self, problem: &Problem, memory: &[RawMat], is_empty: bool) -> Result<()> {
+    /// Enqueues a routine. `memory` is the memory of the operands in the problem's normal form.
+    fn enqueue(&self, problem: &Problem, operands: &[Named], memory: &[RawMat], is_empty: bool) -> Result<()> {
         let operation = problem.operation();
         if is_empty {
-            return self.check_places(operation, memory);
+            return self.check_places(operation, operands);
         }
+        self.check_operands(operation, problem.dtype(), operands)?;
         self.enqueue_instructions(operation, &problem.instructions(), memory)
     }
 
-    fn enqueue_instructions(&self, operation: &'static str, instructions: &[Instruction<usize>], memory: &[RawMat]) -> Result<()> {
-        self.check_places(operation, memory)?;
+    /// Returns an error unless all operands lie on the device of the stream, and the device can compute with elements of the type `dtype`.
+    fn check_operands(&self, operation: &'static str, dtype: DType, operands: &[Named]) -> Result<()> {
+        self.check_places(operation, operands)?;
         let runtime = self.runtime();
-        if runtime.lost().is_some() || !runtime.facts().computes(memory[0].dtype) {
-            self.machine.capable_devices(memory[0].dtype, operation, &[self.device])?;
+        if runtime.lost().is_some() || !runtime.facts().computes(dtype) {
+            self.machine.capable_devices(dtype, operation, &[self.device]).map_err(|error| error.in_call(operation))?;
         }
+        Ok(())
+    }
+
+    fn enqueue_instructions(&self, operation: &'static str, instructions: &[Instruction<usize>], memory: &[RawMat]) -> Result<()> {
         let part = StreamCall::Run { instructions, memory };
         // SAFETY: the arguments were checked, so that the instructions access only resident matrices of this device. Views of matrices
         // that an instruction writes were borrowed mutably, and other calls on these matrices run before or after this call.
         unsafe { self.runtime().enqueue(&self.state, operation, &[part]) }
     }
 
-    /// Returns an error unless all matrices lie on the device of the stream. Its table of resident matrices refuses matrices of another
-    /// machine.
-    fn check_places(&self, operation: &'static str, memory: &[RawMat]) -> Result<()> {
-        let is_here = |raw: &RawMat| {
-            matches!(raw.home, Home::Device(resident) if resident.device == self.device) && raw.layout == Layout::ColMajor
-        };
-        if memory.iter().all(is_here) {
-            return Ok(());
-        }
-        let device = self.machine.resident_device(operation, memory)?;
-        let is_resident = |raw: &RawMat| matches!(raw.home, Home::Device(_));
-        let message = match device {
-            Some(device) if device != self.device => {
-                format!("a matrix lies on device {device}, the stream is one of device {}", self.device)
-            }
-            _ if !memory.iter().all(is_resident) => {
-                "a matrix lies in host memory: upload it, or use the calls of `Machine`".to_owned()
-            }
-            _ => return Ok(()),
-        };
-        Err(Error::invalid(operation, message))
-    }
-
     /// Makes the device begin all calls that are enqueued. An application that shares its queue with Lapidary must call `flush` before it
     /// submits commands that use matrices of the stream.
+    ///
+    /// ```
+    /// use lapidary::{Machine, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (stream, mut a) = (machine.stream(0)?, machine.zeros_on::<f32>(0, 2, 2)?);
+    /// stream.write(vec![1.0; 4], &mut a)?;
+    /// stream.flush(); // the device writes the matrix while the program does something else
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     pub fn flush(&self) {
         drop(self.done());
     }
@@ -471,7 +395,19 @@ impl Stream {
         self.done().wait()
     }
 
-    /// Returns a future that completes when all calls that are enqueued now have completed. Any executor may poll it.
+    /// Returns a future that completes when all calls that are enqueued now have completed. Any executor may poll it. A waker may itself
+    /// wait for the device.
+    ///
+    /// ```
+    /// use lapidary::{Machine, Select};
+    /// async fn clear(machine: &Machine) -> lapidary::Result<()> {
+    ///     let (stream, mut a) = (machine.stream(0)?, machine.zeros_on::<f32>(0, 2, 2)?);
+    ///     stream.write(vec![0.0; 4], &mut a)?;
+    ///     stream.done().await
+    /// }
+    /// pollster::block_on(clear(&Machine::open(&Select::all())?))?;
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     pub fn done(&self) -> Done {
         Done::new(self.clone(), self.runtime().end_of_stream(&self.state))
     }

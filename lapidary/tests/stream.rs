@@ -286,7 +286,7 @@ fn streams_of_two_devices_work_side_by_side() {
         }
     }
     let error = streams[0].gemm(Gemm::new(matrices[1].view(), matrices[1].view(), results[1].view_mut())).unwrap_err();
-    assert!(error.to_string().contains("a matrix lies on device 1, the stream is one of device 0"), "{error}");
+    assert!(error.to_string().contains("A lies on device 1, the stream is one of device 0"), "{error}");
     for (stream, c) in streams.iter().zip(&results) {
         assert!(*stream.read(c).unwrap().wait().unwrap() == product(&data, &data));
     }

@@ -138,6 +138,7 @@ impl Group {
     pub fn add_to(self, error: Error) -> Error {
         let Group { first, last, name, .. } = self;
         let numbers = if first == last { format!("{first}") } else { format!("one of {first} to {last}") };
+        let error = error.in_call(name.unwrap_or("stream"));
         error.with("call of the stream", format!("{numbers}, {}", name.unwrap_or("several routines")))
     }
 }
@@ -172,7 +173,7 @@ impl StreamState {
     ///
     /// # Errors
     /// Returns that error.
-    pub(super) fn failure(&self) -> Result<()> {
+    pub fn failure(&self) -> Result<()> {
         lock(&self.failures).current.as_ref().map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
@@ -293,7 +294,14 @@ impl DeviceRuntime {
         self.enqueued.fetch_add(1, Ordering::Release);
         calls.last = number;
         calls.open = Some(Group::add(calls.open, group));
-        self.note_loss(accepted).map_err(|error| error.with("device", &self.facts().name))
+        self.note_loss(accepted).map_err(|error| {
+            let error = error.in_call(name).with("device", &self.facts().name);
+            if error.kind().is_out_of_memory() {
+                error.with("advice", "`Machine::trim` frees memory kept for later calls")
+            } else {
+                error
+            }
+        })
     }
 
     unsafe fn enqueue_part(&self, stream: &Arc<StreamState>, call: Group, part: &StreamCall<'_>) -> Result<()> {

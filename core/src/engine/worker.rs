@@ -1,9 +1,10 @@
-//! Threads of streams: a thread that runs the work of streams on a device without a queue, and a thread that wakes tasks.
+//! Threads of streams: a thread that runs the work of streams on a device without a queue, and threads that wake tasks.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 
 use crate::background::panicked;
@@ -83,8 +84,7 @@ fn run(device: &dyn Device, messages: &Receiver<Message>, stops: &AtomicBool) {
                 }
             }
             Message::Job(..) => {}
-            // a waker of the application that panics ends no other stream
-            Message::End(end) => drop(catch_unwind(AssertUnwindSafe(|| end.set()))),
+            Message::End(end) => end.set(),
         }
     }
 }
@@ -103,60 +103,60 @@ impl Job {
     }
 }
 
-/// Whether the thread has come to the end of some jobs, and the tasks to wake then.
+/// Whether the thread has come to the end of some jobs.
 #[derive(Debug, Default)]
 struct End {
-    state: Mutex<(bool, Vec<Waker>)>,
+    is_reached: Mutex<bool>,
     reached: Condvar,
 }
 
 impl End {
     fn set(&self) {
-        let wakers = {
-            let mut state = lock(&self.state);
-            state.0 = true;
-            std::mem::take(&mut state.1)
-        };
+        *lock(&self.is_reached) = true;
         self.reached.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
+/// The end of jobs as a token. The thread itself wakes no task, because a waker may wait for later jobs of the thread.
 #[derive(Debug)]
 struct WaitForEnd(Arc<End>);
 
 impl Pending for WaitForEnd {
     fn poll(&self) -> Poll<Result<()>> {
-        if lock(&self.0.state).0 { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if *lock(&self.0.is_reached) { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
     fn wait(&self) -> Result<()> {
-        let mut state = lock(&self.0.state);
-        while !state.0 {
-            state = wait(&self.0.reached, state);
+        let mut is_reached = lock(&self.0.is_reached);
+        while !*is_reached {
+            is_reached = wait(&self.0.reached, is_reached);
         }
         Ok(())
     }
-
-    fn wake_on_end(&self, waker: &Waker) -> bool {
-        let mut state = lock(&self.0.state);
-        if !state.0 {
-            if !state.1.iter().any(|other| other.will_wake(waker)) {
-                state.1.push(waker.clone());
-            }
-            return true;
-        }
-        // the lock is released first, because an executor may poll the task in `wake_by_ref`
-        drop(state);
-        waker.wake_by_ref();
-        true
-    }
 }
 
-/// A thread that waits for tokens of a device in order and wakes tasks. The thread starts at the first use, and ends when the device is
-/// dropped.
+/// Maximum number of threads of a [`Waiter`] that run no waker.
+const MAX_FREE: usize = 2;
+
+/// Threads that wait for tokens of a device in order and wake tasks. The first thread starts at the first use. While all threads run wakers,
+/// which may wait for the device themselves, a further thread waits for the next token. The threads end when the device is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Waiter(OnceLock<Option<Sender<Wait>>>);
+pub(super) struct Waiter(Arc<Waits>);
+
+#[derive(Debug, Default)]
+struct Waits {
+    state: Mutex<WaitState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct WaitState {
+    pending: VecDeque<Wait>,
+    /// Number of threads that run no waker.
+    free: usize,
+    /// Whether the device is dropped.
+    stops: bool,
+}
 
 /// A token, and the task to wake when its work has ended.
 type Wait = (Arc<Token>, Waker);
@@ -165,27 +165,63 @@ impl Waiter {
     /// Wakes a task when the work of a token has ended, and returns true. If there is no thread that waits, wakes the task at once, so
     /// that it polls again, and returns false.
     pub fn wake_after(&self, token: Arc<Token>, waker: Waker) -> bool {
-        let begin = || {
-            let (sender, receiver) = channel::<Wait>();
-            let wake_each = move || {
-                for (token, waker) in receiver {
-                    // the result stays with the token
-                    let _ = token.wait();
-                    waker.wake();
-                }
-            };
-            spawn(wake_each).ok().map(|_| sender)
-        };
-        let unsent = match self.0.get_or_init(begin) {
-            Some(sender) => sender.send((token, waker)).err().map(|error| error.0),
-            None => Some((token, waker)),
-        };
-        match unsent {
-            None => true,
-            Some((_, waker)) => {
-                waker.wake();
-                false
+        let mut state = lock(&self.0.state);
+        if state.free == 0 && !self.0.start_thread(&mut state) {
+            drop(state);
+            waker.wake();
+            return false;
+        }
+        state.pending.push_back((token, waker));
+        self.0.changed.notify_one();
+        true
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        lock(&self.0.state).stops = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Waits {
+    /// Starts a further thread. Returns false if the system starts no thread.
+    fn start_thread(self: &Arc<Self>, state: &mut WaitState) -> bool {
+        let waits = Arc::clone(self);
+        let is_started = spawn(move || waits.run()).is_ok();
+        state.free += usize::from(is_started);
+        is_started
+    }
+
+    fn run(self: &Arc<Self>) {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some((token, waker)) = state.pending.pop_front() {
+                drop(state);
+                // the result stays with the token
+                let _ = catch_unwind(AssertUnwindSafe(|| token.wait()));
+                self.wake(waker);
+                state = lock(&self.state);
+            } else if state.stops || state.free > MAX_FREE {
+                state.free -= 1;
+                return;
+            } else {
+                state = wait(&self.changed, state);
             }
         }
+    }
+
+    /// Runs a waker of the application. Another thread waits for the next token meanwhile.
+    fn wake(self: &Arc<Self>, waker: Waker) {
+        let mut state = lock(&self.state);
+        state.free -= 1;
+        if state.free == 0 && !state.pending.is_empty() {
+            // without a further thread, the next tokens wait for the end of the waker
+            self.start_thread(&mut state);
+        }
+        drop(state);
+        // a waker of the application that panics ends no other wait
+        drop(catch_unwind(AssertUnwindSafe(|| waker.wake())));
+        lock(&self.state).free += 1;
     }
 }

@@ -10,10 +10,11 @@ impl<T: Scalar> MatRef<'_, T> {
     /// finite; sums of elements in `f32` cannot exceed this range.
     ///
     /// ```
-    /// use lapidary_core::MatRef;
+    /// # extern crate lapidary_core as lapidary; // an application uses `lapidary`
+    /// use lapidary::MatRef;
     /// let a = [1.0, -2.0, 4.0, 0.5]; // column-major
     /// assert_eq!(MatRef::col_major(&a, 2, 2)?.norm_1(), 4.5);
-    /// # Ok::<(), lapidary_core::Error>(())
+    /// # Ok::<(), lapidary::Error>(())
     /// ```
     ///
     /// # Panics

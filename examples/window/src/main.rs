@@ -1,6 +1,8 @@
 //! A window that keeps its frame rate while a device solves systems of equations.
 //!
 //! `cargo run --release --manifest-path examples/window/Cargo.toml`
+//!
+//! On Linux without a display, `xvfb-run -a` before the command provides one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::Parser;
 use eframe::egui::{self, ViewportBuilder};
-use lapidary::Select;
+use lapidary::{Machine, Select};
 use lapidary_window::{App, check_file};
 
 /// Solves random systems of equations in f32, and shows the times of the frames of its window
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<(), String> {
     options.picture.as_deref().map_or(Ok(()), check_file).map_err(|error| error.to_string())?;
-    let mut app = App::new(options.devices, options.unknowns as usize);
+    let mut app = App::new(options.devices.clone(), options.unknowns as usize);
     if let Some(file) = options.picture {
         app = app.with_picture(file);
     }
@@ -45,9 +47,22 @@ fn run(options: Options) -> Result<(), String> {
     let native = eframe::NativeOptions { viewport: size, ..Default::default() };
     let error = Arc::new(Mutex::new(None));
     let watched = Watched { app, error: error.clone() };
-    eframe::run_native("Lapidary", native, Box::new(|_| Ok(Box::new(watched)))).map_err(|error| format!("no window: {error}"))?;
+    let shown = eframe::run_native("Lapidary", native, Box::new(|_| Ok(Box::new(watched))));
+    shown.map_err(|error| without_window(&options.devices, &error))?;
     let error = error.lock().map_err(|error| error.to_string())?.take();
     error.map_or(Ok(()), Err)
+}
+
+/// Says why there is no window. If the devices do not open either, says why not, because no display helps then.
+fn without_window(devices: &Select, error: &eframe::Error) -> String {
+    if let Err(error) = Machine::open(devices) {
+        return error.to_string();
+    }
+    let text = error.to_string();
+    // the text of an error of winit begins with a place in the source of winit
+    let cause = text.split_once("os error at ").and_then(|(_, rest)| rest.split_once(": ")).map_or(&*text, |(_, cause)| cause);
+    let cause = cause.trim_end_matches('.');
+    format!("no window: {cause}; run the program on a display, or on that of `xvfb-run -a`")
 }
 
 /// The window, and its error after it has been closed.

@@ -113,7 +113,7 @@ impl App {
     }
 
     fn picture(&self) -> wgpu::RenderPipeline {
-        let module = self.module(include_str!("draw.wgsl"));
+        let module = self.module(&format!("const WIDTH = {WIDTH};\n{}", include_str!("draw.wgsl")));
         self.device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
             label: Some("draw"),
             layout: None,

@@ -80,14 +80,19 @@ impl<T: Element> Reading<T> {
     /// The errors of [`Done::wait`].
     pub fn wait(self) -> Result<HostVec<T>> {
         self.done.wait_for_calls()?;
-        self.take()
+        self.take("Reading")
     }
 
     /// Takes the memory after the end of the calls. If a call failed, the device may still access the memory, which stays with the device.
-    fn take(&self) -> Result<HostVec<T>> {
+    fn take(&self, future: &str) -> Result<HostVec<T>> {
         self.done.stream.state.outcome(&self.done.end)?;
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Ok(memory.expect("a future is not polled after it has completed"))
+        Ok(memory.unwrap_or_else(|| panic!("`{future}` was polled after it had completed")))
+    }
+
+    /// Polls for the elements. `future` is the name of the future that the application polls.
+    fn poll_elements(&mut self, future: &str, context: &Context<'_>) -> Poll<Result<HostVec<T>>> {
+        self.done.poll_calls(context).map(|()| self.take(future))
     }
 }
 
@@ -95,7 +100,7 @@ impl<T: Element> Future for Reading<T> {
     type Output = Result<HostVec<T>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.done.poll_calls(context).map(|()| self.take())
+        self.poll_elements("Reading", context)
     }
 }
 
@@ -123,7 +128,7 @@ impl Future for ReadingPivots {
     type Output = Result<(Vec<i32>, Info)>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(context).map(|column| column.map(|column| split(&column)))
+        self.0.poll_elements("ReadingPivots", context).map(|column| column.map(|column| split(&column)))
     }
 }
 

@@ -105,6 +105,8 @@ fn an_error_stays_the_result_of_its_calls_after_it_was_reported() {
 struct Gated {
     device: NullDevice,
     gate: Arc<Gate>,
+    /// Size in bytes of the scratch memory of kernels.
+    scratch: usize,
 }
 
 #[derive(Debug, Default)]
@@ -123,6 +125,9 @@ impl Gate {
 impl Device for Gated {
     fn facts(&self) -> &DeviceFacts {
         self.device.facts()
+    }
+    fn scratch_bytes(&self) -> usize {
+        self.scratch
     }
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         self.device.alloc(bytes)
@@ -149,7 +154,7 @@ fn a_call_waits_if_too_many_calls_are_incomplete() {
     /// Maximum number of incomplete calls, and the calls that may have no token yet.
     const MOST: usize = 2048 + 2 * 256;
     let gate = Arc::new(Gate::default());
-    let device = Gated { device: NullDevice::new(Some(1 << 20)), gate: Arc::clone(&gate) };
+    let device = Gated { device: NullDevice::new(Some(1 << 20)), gate: Arc::clone(&gate), scratch: 0 };
     let machine = Machine::of(vec![boxed(device)], &Settings::default());
     let (a, mut c) = (machine.zeros_on::<f64>(0, N, N).unwrap(), machine.zeros_on(0, N, N).unwrap());
     let stream = machine.stream(0).unwrap();
@@ -173,6 +178,16 @@ fn a_call_waits_if_too_many_calls_are_incomplete() {
     });
     stream.wait().unwrap();
     assert_eq!(enqueued.into_inner(), CALLS);
+}
+
+#[test]
+fn a_lack_of_memory_advises_to_trim_where_that_frees_memory() {
+    for (scratch, is_advised) in [(0, false), (1000, true)] {
+        let device = Gated { device: NullDevice::new(Some(1000)), gate: Arc::default(), scratch };
+        let machine = Machine::of(vec![boxed(device)], &Settings::default());
+        let text = machine.zeros_on::<f64>(0, N, 2 * N).unwrap_err().to_string();
+        assert_eq!(text.contains("advice: `Machine::trim` frees 1000 bytes of scratch memory"), is_advised, "{text}");
+    }
 }
 
 #[test]

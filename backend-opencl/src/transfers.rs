@@ -53,6 +53,9 @@ pub(crate) struct Transfers {
     piece: usize,
     /// Size of a piece of a transfer without staging memory, in bytes.
     direct_piece: usize,
+    /// Held by the thread that transfers a rectangle without staging memory in pieces, so that rectangles are transferred one after the
+    /// other. Kernels usually wait for the rectangle that was submitted first.
+    direct_turn: Mutex<()>,
 }
 
 impl Transfers {
@@ -68,6 +71,7 @@ impl Transfers {
             bypasses_staging: found.facts.is_cpu(),
             piece: PIECE,
             direct_piece: DIRECT_PIECE,
+            direct_turn: Mutex::default(),
         })
     }
 
@@ -151,6 +155,7 @@ impl Transfers {
             }
             let (own, buffer) = (Arc::clone(self), buffer.clone());
             let copy = move || {
+                let _turn = own.direct_turn.lock().unwrap_or_else(PoisonError::into_inner);
                 let copied = own.two_at_a_time(&pieces, |_, piece| own.enqueue_direct(&rect, piece, &buffer).map(Some));
                 own.health.record_loss(copied)
             };

@@ -123,39 +123,6 @@ fn transfers_in_many_pieces() {
     }
 }
 
-/// A piece size below the size of an element is raised to one element.
-#[test]
-fn transfers_in_pieces_of_one_element() {
-    let Some([first]) = with_f64() else { return };
-    let settings = settings();
-    let cache = std::sync::Arc::new(settings.program_cache());
-    let device = OpenClDevice::open(first, None, cache).unwrap().in_pieces(4);
-    let machine = Machine::from_opencl(vec![device], &settings).unwrap();
-    let (a, mut back) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0.0; 6]);
-    let there = machine.upload(MatRef::row_major(&a, 3, 2).unwrap()).unwrap();
-    there.download(MatMut::row_major(&mut back, 3, 2).unwrap()).unwrap();
-    assert_eq!(back, a);
-}
-
-/// Rectangles of pinned memory with gaps between their columns, in pieces of several columns and in pieces of a part of a column.
-#[test]
-fn pinned_memory_is_transferred_in_pieces() {
-    let Some([first]) = with_f64() else { return };
-    let settings = settings();
-    for (rows, cols) in [(3, 20), (30, 4), (8, 1)] {
-        let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, None, cache).unwrap().in_pieces(64);
-        let machine = Machine::from_opencl(vec![device], &settings).unwrap();
-        let ld = rows + 2;
-        let [mut from, mut to] = [(); 2].map(|()| machine.alloc_host::<f64>(ld * cols).unwrap());
-        from.iter_mut().zip(0_u32..).for_each(|(element, at)| *element = at.into());
-        let there = machine.upload(MatRef::new(&from, rows, cols, ld, Layout::ColMajor).unwrap()).unwrap();
-        there.download(MatMut::new(&mut to, rows, cols, ld, Layout::ColMajor).unwrap()).unwrap();
-        let expected = |at: usize| if at % ld < rows { from[at] } else { 0.0 };
-        assert!((0..ld * cols).all(|at| to[at] == expected(at)), "{rows}×{cols}: {:?}", &to[..]);
-    }
-}
-
 /// If the size of a piece exceeds the largest buffer of the device, no memory can be pinned, and ordinary host memory is used as
 /// staging memory.
 #[test]

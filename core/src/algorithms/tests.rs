@@ -49,6 +49,7 @@ fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for (m, n) in SIZES.into_iter().flat_map(|m| SIZES.map(|n| (m, n))) {
         plans.extend([(0, 2.0), (7, 0.0), (12, 1.0)].map(|(k, beta)| gemm::plan(&product(m, n, k, 1.0, beta), &blocking(1))));
+        plans.push(gemm::plan(&product(m, n, 6, 1.0, 2.0), &Blocking { nc: 7, ..blocking(1) }));
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
         plans.push(getrf::plan(&factorisation(m, n, Layout::ColMajor), &Blocking { nc: n, resident: true, ..blocking(9) }));
@@ -211,6 +212,28 @@ fn commands_are_counted_before_a_plan_is_made() {
             }
         }
     }
+}
+
+/// Problems so large that blocks of products and right-hand sides of solves have several strips, on a device with enough memory.
+#[test]
+fn plans_with_strips_are_counted_and_run_within_the_memory() {
+    let mut strips = 0;
+    for (m, n, k) in [(1030, 2100, 1300), (5000, 4200, 3000), (2500, 2600, 9000)] {
+        for limit in [30 << 20, 200 << 20, 500 << 20, 4 << 30] {
+            let resources = within(Some(limit), 1);
+            let solves = SIDES.map(|side| Problem::Trsm(triangle(m, n, side, Op::Trans)));
+            let getrs = Problem::Getrs(getrs::Problem::new(m, n, Op::NoTrans, DType::F64));
+            for problem in [Problem::Gemm(product(m, n, k, 1.0, 0.5)), getrs].into_iter().chain(solves) {
+                let plan = problem.plan(&resources).unwrap();
+                assert_eq!(problem.commands(&resources), plan.commands().len(), "{problem:?} within {limit}");
+                let transfers = plan.commands().iter().filter(|command| matches!(command, Command::St(_))).count();
+                strips += transfers - plan.tasks().len().min(transfers);
+                let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0, queues: 1 };
+                Schedule::new(plan, vec![reach]).unwrap();
+            }
+        }
+    }
+    assert!(strips > 20, "{strips} strips are stored before the end of their task");
 }
 
 #[test]

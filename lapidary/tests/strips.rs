@@ -66,7 +66,7 @@ fn solves<T: Scalar>(machine: &Machine) -> Result<()> {
     ] {
         // few elements of a row differ from zero, so that all intermediate results are small
         let is_stored = |i: usize, j: usize| if uplo == Uplo::Lower { i > j } else { i < j };
-        let element = |i: usize, j: usize| if is_stored(i, j) && (i * 31 + j * 17) % 101 == 0 { 1.0 } else { 0.0 };
+        let element = |i: usize, j: usize| if is_stored(i, j) && (i * 31 + j * 17).is_multiple_of(101) { 1.0 } else { 0.0 };
         // the other triangle must not be read
         let stored = |at: usize| if is_stored(at % n, at / n) { element(at % n, at / n) } else { f64::NAN };
         let a: Vec<T> = (0..n * n).map(|at| T::from_f64(stored(at))).collect();

@@ -10,8 +10,8 @@ use crate::scalar::DType;
 /// Block sizes of one call of a routine. The function `plan` of each algorithm names the block sizes that the algorithm uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
-    /// Number of rows of a block of the result, or number of right-hand sides of a strip, for which a device that holds the triangle solves
-    /// at a time. 0 if no device holds the triangle.
+    /// Number of rows of a block of the result, or number of right-hand sides of a strip, for which a device solves at a time that holds the
+    /// triangle or works in place. 0 for other triangular solves.
     pub mc: usize,
     /// Number of columns of a block of the result, number of right-hand sides of a task, or width of a strip of LU.
     pub nc: usize,
@@ -33,7 +33,7 @@ impl Blocking {
 
     /// Cuts the inner extent `k` of a product into panels of at most `kc` columns of A.
     ///
-    /// If a block of C has several strips, each panel is as wide as all panels before it together. The device then starts to compute after
+    /// If a block of C has several strips, each panel is as wide as all panels before it together, up to `kc` columns. The device then starts to compute after
     /// the transfer of a narrow panel, computes with one panel while it loads the next panel, and spends most of its time on products with
     /// many terms, which are faster because they access the elements of C less often.
     pub(crate) fn panels(&self, k: usize) -> Vec<Range<usize>> {
@@ -42,7 +42,12 @@ impl Blocking {
         }
         let (mut panels, mut end) = (Vec::new(), k);
         while end > 0 {
-            let width = if end <= PANEL { end } else { half(end).min(self.kc) };
+            // a panel before the last is rounded down, so that it takes no more memory than half of the panel after it
+            let width = match end {
+                ..=PANEL => end,
+                _ if end == k => half(end).min(self.kc),
+                _ => (end / 2 / 16 * 16).min(self.kc),
+            };
             panels.push(end - width..end);
             end -= width;
         }
@@ -131,7 +136,7 @@ const MAX_TILE: usize = 4096;
 /// elements takes about a hundred times as long as a kernel launch.
 const MAX_ELEMENTS: usize = 1 << 20;
 
-/// Number of columns of the first panel of a product whose block of C stays on a device, in columns of A.
+/// Maximum number of columns of the first panel of A of a product whose block of C stays on a device.
 const PANEL: usize = 512;
 /// Minimum number of columns of a strip of a block of C.
 const STRIP: usize = 1024;
@@ -190,6 +195,11 @@ impl Resources {
         while (blocks(mc, nc) < self.devices || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
             halve_longer(&mut mc, &mut nc);
         }
+        // with several large blocks for each device, a slow device can compute fewer blocks than the others
+        let is_shared = self.devices > 1 && self.copy_limit.is_some();
+        while is_shared && blocks(mc, nc) < TASKS_PER_DEVICE.saturating_mul(self.devices) && mc.max(nc) > MAX_TILE {
+            halve_longer(&mut mc, &mut nc);
+        }
         let Some(limit) = self.copy_limit else { return Blocking::of_product(mc, nc, usize::MAX, nc) };
         self.held_block(limit, [mc, nc, k]).unwrap_or_else(|| {
             let [mc, nc, kc] = self.copied_tile(limit, [mc, nc, k]);
@@ -201,9 +211,15 @@ impl Resources {
     /// `None` if the memory suffices for small blocks only, for which square tiles of A, B and C transfer no more elements.
     fn held_block(&self, limit: usize, [m, n, k]: [usize; 3]) -> Option<Blocking> {
         let (mut mc, mut nc) = (m, n);
+        while mc.saturating_mul(nc) > self.memory.unwrap_or(limit) / self.element {
+            if mc.min(nc) < LEAST_HELD {
+                return None;
+            }
+            halve_longer(&mut mc, &mut nc);
+        }
         loop {
-            // the widest panels that fit
-            let widest = PANEL.max(half(k)).min(k);
+            // the widest panels that fit; beside a narrow block, transfers take longer than products, and a wide last panel would delay them
+            let widest = PANEL.max(half(k)).min(LEAST_WIDEST.max(half(mc.min(nc)))).min(k);
             let widths = std::iter::successors(Some(widest), |&width| (width > LEAST_WIDEST).then(|| half(width)));
             let blockings = widths.map(|kc| Blocking::of_product(mc, nc, kc, strip_width(mc, kc)));
             // a device that computes several blocks loads strips of the next block before it has stored the last strips of a block
@@ -315,7 +331,7 @@ impl Resources {
                 // other strip is transferred
                 let columns = limit / self.element / m.max(1);
                 let nb = (columns / 3).clamp(LEAST_TILE, COPIED_NB);
-                let share = UPDATE_TASKS_PER_DEVICE * self.devices;
+                let share = TASKS_PER_DEVICE * self.devices;
                 // a panel has at most m columns; if m is small, the strips can use the memory that the panel leaves free
                 let strip = if m < nb { columns.saturating_sub(m) / 2 } else { nb };
                 (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
@@ -325,11 +341,12 @@ impl Resources {
     }
 }
 
-/// Number of columns of a strip of a block of C with `mc` rows. If possible, the number is `kc`, the width of the widest panel, divided by a
-/// power of two, so that strips and panels of A can use the same memory ([`footprint`]).
+/// Number of columns of a strip of a block of C with `mc` rows. If possible, the number is `kc`, the width of the widest panel, halved several
+/// times. It is rounded down to whole vectors, so that a strip takes no more memory than a fraction of a panel of A ([`footprint`]).
 fn strip_width(mc: usize, kc: usize) -> usize {
     let least = STRIP.max(longest_strip(mc));
-    std::iter::successors(Some(kc), |&width| Some(half(width))).take_while(|&width| width >= least).last().unwrap_or(least)
+    let halves = std::iter::successors(Some(kc), |&width| Some(width / 2 / 16 * 16));
+    halves.take_while(|&width| width >= least).last().unwrap_or(least)
 }
 
 /// Number of columns of a strip of `height` rows above which a wider strip brings no further gain: the strip has [`MAX_ELEMENTS`]
@@ -348,9 +365,9 @@ const HELD_BLOCKS: usize = 8;
 /// for each core.
 const COPIED_NB: usize = 768;
 
-/// Number of update tasks of a step of LU for each device. With several tasks per device, a device that has spent time on the
-/// next panel can run fewer update tasks than the other devices.
-const UPDATE_TASKS_PER_DEVICE: usize = 4;
+/// Number of blocks of a product, or of update tasks of a step of LU, for each device. With several tasks per device, a slow device, or a
+/// device that has spent time on the next panel, can run fewer tasks than the other devices.
+const TASKS_PER_DEVICE: usize = 4;
 
 /// Number of columns of a panel, for LU on devices that work in place. The panel is wide enough for a fast product in the update,
 /// and narrow enough that its factorisation takes no longer than the update that runs at the same time.

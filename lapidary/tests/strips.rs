@@ -4,7 +4,7 @@
 #[path = "support/first_devices.rs"]
 mod first_devices;
 
-use lapidary::{DType, Diag, Gemm, Machine, MatMut, MatRef, Op, Result, Scalar, Side, Trsm, TrsmMode, Uplo};
+use lapidary::{DType, Diag, Gemm, Machine, MatMut, MatRef, Op, Result, Scalar, Select, Settings, Side, Trsm, TrsmMode, Uplo};
 
 /// A column-major matrix of elements from -4 to 4.
 fn integers<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Vec<T> {
@@ -14,7 +14,9 @@ fn integers<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Vec<T> {
 
 /// Runs `check` in both element types on the first device of each backend that computes with them.
 fn everywhere(check: fn(&Machine) -> Result<()>, in_f64: fn(&Machine) -> Result<()>) {
-    for machine in first_devices::machines() {
+    // a CPU with a memory limit copies matrices, as a device with its own memory does
+    let copying = Machine::with_settings(&Select::cpu(..1), &Settings::default().memory_limit(1 << 30)).unwrap();
+    for machine in first_devices::machines().into_iter().chain([copying]) {
         check(&machine).unwrap();
         if machine.devices().all(|device| device.computes(DType::F64)) {
             in_f64(&machine).unwrap();

@@ -145,7 +145,7 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// Computes the number of commands of the plan that [`plan`] would make. For more than a million blocks or strips, `commands` returns a
+/// Computes the number of commands of the plan that [`plan`] would make. For more than a million blocks or tasks, `commands` returns a
 /// lower bound of the number of commands.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
@@ -165,9 +165,9 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     partition(p.order(), blocking.nb).into_iter().map(of_block).fold(0, usize::saturating_add).saturating_mul(tasks)
 }
 
-/// Adds the commands of the triangular solve to a plan, in tasks of at most `nc` right-hand sides each. A task on a device that holds the triangle
-/// keeps T in its registers and solves for strips of `mc` right-hand sides, one after another. A task on another device loads parts of T
-/// and of the known part of X for each block.
+/// Adds the commands of the triangular solve to a plan, in tasks of at most `nc` right-hand sides each. If `mc` is not 0, a task keeps T in
+/// its registers and solves for strips of `mc` right-hand sides, one after another. Otherwise a task loads parts of T and of the known
+/// part of X for each block.
 pub(crate) fn emit(plan: &mut Plan, p: &Problem, matrices: [MatrixId; 2], blocking: &Blocking) {
     let mut blocks = partition(p.order(), blocking.nb);
     if !p.is_forward() {

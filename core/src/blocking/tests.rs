@@ -99,8 +99,16 @@ fn a_block_of_a_product_stays_on_the_device_while_panels_pass() {
     // a GPU with 80 GB holds the whole result
     let whole = blocking(80 << 30, [16_384; 3]);
     assert_eq!((whole.mc, whole.nc, whole.kc, whole.nb), (16_384, 16_384, 8192, STRIP));
-    let widths = whole.panels(16_384).into_iter().map(|panel| panel.len()).collect::<Vec<_>>();
-    assert_eq!(widths, [512, 512, 1024, 2048, 4096, 8192]);
+    let widths = |blocking: Blocking, k| blocking.panels(k).into_iter().map(|panel| panel.len()).collect::<Vec<_>>();
+    assert_eq!(widths(whole, 16_384), [512, 512, 1024, 2048, 4096, 8192]);
+    // strips and panels of other orders take hardly more memory than their elements
+    let other = blocking(80 << 30, [20_000; 3]);
+    assert_eq!((widths(other, 20_000), other.nb), (vec![320, 320, 624, 1248, 2496, 4992, 10_000], 1248));
+    // the last panel of a narrow product is short, because its transfers take longer than its products
+    assert_eq!(blocking(80 << 30, [20_000, 1300, 20_000]).kc, LEAST_WIDEST);
+    // several devices share the blocks
+    let shared = copying(3, 80 << 30).gemm(24_000, 24_000, 24_000);
+    assert_eq!((shared.mc, shared.nc), (6000, 6000));
     // within 2 GiB, the result is cut into blocks
     let cut = blocking(2 << 30, [24_000; 3]);
     assert_eq!((cut.mc, cut.nc, cut.kc), (12_000, 6000, 1504));
@@ -127,7 +135,7 @@ const SHORT: [[usize; 3]; 10] = [
 #[test]
 fn where_an_extent_is_short_the_others_fill_the_memory() {
     for ([m, n, k], limit) in SHORT.into_iter().flat_map(|shape| (16..34).map(move |log| (shape, 1_usize << log))) {
-        let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(m, n, k);
+        let Blocking { mc, nc, kc, nb, .. } = copying(1, limit).gemm(m, n, k);
         let pieces = partition(m, mc).len() * partition(n, nc).len() * partition(k, kc).len();
         // The memory limit has room for two triples of tiles of A, B and C. The plan transfers each element about once. Each
         // transfer moves at least a quarter of a triple, or a quarter of the largest tile that is ever chosen.
@@ -135,7 +143,8 @@ fn where_an_extent_is_short_the_others_fill_the_memory() {
         let most = 2 + (m * n + m * k + k * n) / quarter;
         assert!(pieces <= most, "{m}×{n}×{k} within {limit}: {pieces} pieces of {mc}×{nc}×{kc}, at most {most}");
         let set = mc * nc + mc * kc + kc * nc;
-        assert!(8 * set <= limit, "{m}×{n}×{k} within {limit}: {mc}×{nc}×{kc}");
+        let sets = if nb < nc { 1 } else { 2 };
+        assert!(sets * 8 * set <= limit, "{m}×{n}×{k} within {limit}: {mc}×{nc}×{kc}");
     }
 }
 
@@ -208,7 +217,7 @@ fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
 fn strips_of_few_rows_fill_the_memory() {
     for (m, limit) in [(1, 1 << 20), (8, 1 << 20), (8, 16 << 20), (100, 1 << 30)] {
         let (n, Blocking { nc, .. }) = (1_000_000, copying(1, limit).getrf(m, 1_000_000));
-        let most = 2 + m * n / ((limit / 8).min(2 * MAX_ELEMENTS) / 4) + UPDATE_TASKS_PER_DEVICE;
+        let most = 2 + m * n / ((limit / 8).min(2 * MAX_ELEMENTS) / 4) + TASKS_PER_DEVICE;
         assert!(partition(n, nc).len() <= most, "{m} rows within {limit}: strips of {nc}, at most {most}");
     }
 }

@@ -200,6 +200,8 @@ impl Waits {
                 drop(state);
                 // the result stays with the token
                 let _ = catch_unwind(AssertUnwindSafe(|| token.wait()));
+                // no lock is held here, since this may be the last owner of the work
+                drop(token);
                 self.wake(waker);
                 state = lock(&self.state);
             } else if state.stops || state.free > MAX_FREE {

@@ -15,7 +15,7 @@ fn integers<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Vec<T> {
 /// Runs `check` in both element types on the first device of each backend that computes with them.
 fn everywhere(check: fn(&Machine) -> Result<()>, in_f64: fn(&Machine) -> Result<()>) {
     // a CPU with a memory limit copies matrices, as a device with its own memory does
-    let copying = Machine::with_settings(&Select::cpu(..1), &Settings::default().memory_limit(1 << 30)).unwrap();
+    let copying = Machine::with_settings(&Select::cpu([0]), &Settings::default().memory_limit(1 << 30)).unwrap();
     for machine in first_devices::machines().into_iter().chain([copying]) {
         check(&machine).unwrap();
         if machine.devices().all(|device| device.computes(DType::F64)) {

@@ -151,7 +151,7 @@ impl Cublas {
     }
 
     /// The library of cuBLAS, which contains cuBLASXt.
-    pub fn library(&self) -> &Library {
+    pub fn cublas(&self) -> &Library {
         &self.cublas
     }
 

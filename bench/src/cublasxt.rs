@@ -39,8 +39,8 @@ impl<'c> CublasXt<'c> {
     /// The library lacks cuBLASXt, or the device has too little memory.
     pub fn open(cuda: &'c Cublas) -> Result<Self, String> {
         let mut handle = ptr::null_mut();
-        // SAFETY: the types of the symbols are the signatures in the C header of cuBLASXt. The first function writes only `handle`, and
-        // the second function reads one number of a device.
+        // SAFETY: the type of each symbol is the signature of the function in the C header of cuBLASXt. `cublasXtCreate` writes only
+        // `handle`. `cublasXtDeviceSelect` reads one device number.
         unsafe {
             let create: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void) -> i32> = symbol(cuda, b"cublasXtCreate")?;
             let select: Symbol<'_, unsafe extern "C" fn(*mut c_void, i32, *const i32) -> i32> =
@@ -59,7 +59,7 @@ impl<'c> CublasXt<'c> {
     /// cuBLASXt refuses a value.
     pub fn configure(&self, block: usize, pins: bool) -> Result<(), String> {
         let block = i32::try_from(block).map_err(|_| format!("{block} exceeds 31 bits"))?;
-        // SAFETY: the types of the symbols are the signatures in the C header of cuBLASXt. An enumeration of C is passed as `int`.
+        // SAFETY: the type of each symbol is the signature of the function in the C header of cuBLASXt. C passes an enumeration as `int`.
         unsafe {
             let set_block: Symbol<'_, unsafe extern "C" fn(*mut c_void, i32) -> i32> = symbol(self.cuda, b"cublasXtSetBlockDim")?;
             let set_mode: Symbol<'_, unsafe extern "C" fn(*mut c_void, i32) -> i32> =
@@ -102,8 +102,8 @@ impl Drop for CublasXt<'_> {
 /// # Safety
 /// `F` must be the signature of the function in its C header.
 unsafe fn symbol<'c, F>(cuda: &'c Cublas, name: &[u8]) -> Result<Symbol<'c, F>, String> {
-    // SAFETY: the caller guarantees the signature.
-    unsafe { cuda.library().get(name).map_err(|error| error.to_string()) }
+    // SAFETY: the caller guarantees that `F` is the signature of the function.
+    unsafe { cuda.cublas().get(name).map_err(|error| error.to_string()) }
 }
 
 /// An array in host memory that the CUDA runtime has pinned. The memory is freed when the value is dropped.

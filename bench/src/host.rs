@@ -19,8 +19,8 @@ use crate::opencl::first_gpu;
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Times products of the orders `--n` in the element type `--dtype` (default `f64`) on the device that `LAPIDARY_DEVICE` names, else on
-/// the first GPU of the OpenCL devices, or on the first OpenCL device if none is a GPU.
+/// Times products of the orders `--n`. The element type is `--dtype`, by default `f64`. The device is the one that `LAPIDARY_DEVICE` names.
+/// If the variable names none, it is the first GPU among the OpenCL devices, or the first OpenCL device if none is a GPU.
 ///
 /// # Errors
 /// Lapidary failed or computed a wrong result for at least one order, or a file cannot be written.

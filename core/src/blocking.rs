@@ -37,7 +37,7 @@ impl Blocking {
     /// the transfer of a narrow panel, computes with one panel while it loads the next panel, and spends most of its time on products with
     /// many terms, which are faster because they access the elements of C less often.
     pub(crate) fn panels(&self, k: usize) -> Vec<Range<usize>> {
-        if self.nb >= self.nc {
+        if !self.has_strips() {
             return partition(k, self.kc);
         }
         let (mut panels, mut end) = (Vec::new(), k);
@@ -53,6 +53,16 @@ impl Blocking {
         }
         panels.reverse();
         panels
+    }
+
+    /// Number of panels that [`Self::panels`] returns for the same `k`.
+    pub(crate) fn panel_count(&self, k: usize) -> usize {
+        if self.has_strips() { self.panels(k).len() } else { block_count(k, self.kc) }
+    }
+
+    /// Whether a block of C of a product has several strips.
+    fn has_strips(&self) -> bool {
+        self.nb < self.nc
     }
 }
 
@@ -218,13 +228,14 @@ impl Resources {
             halve_longer(&mut mc, &mut nc);
         }
         loop {
-            // the widest panels that fit; beside a narrow block, transfers take longer than products, and a wide last panel would delay them
+            // Takes the widest panels that fit. If the block is narrow, transfers take longer than products, and the products with a wide
+            // last panel would start late.
             let widest = PANEL.max(half(k)).min(LEAST_WIDEST.max(half(mc.min(nc)))).min(k);
             let widths = std::iter::successors(Some(widest), |&width| (width > LEAST_WIDEST).then(|| half(width)));
             let blockings = widths.map(|kc| Blocking::of_product(mc, nc, kc, strip_width(mc, kc)));
             // a device that computes several blocks loads strips of the next block before it has stored the last strips of a block
             let blocks = if (mc, nc) == (m, n) { 1 } else { 2 };
-            let is_usable = |blocking: &Blocking| blocking.nb < nc && block_count(k, blocking.kc) <= MAX_COUNTED_BLOCKS;
+            let is_usable = |blocking: &Blocking| blocking.has_strips() && block_count(k, blocking.kc) <= MAX_COUNTED_BLOCKS;
             if let Some(blocking) = blockings.take_while(is_usable).find(|blocking| self.fits_held(limit, blocking, k, blocks)) {
                 return Some(blocking);
             }
@@ -235,8 +246,8 @@ impl Resources {
         }
     }
 
-    /// Whether a device has enough memory for `blocks` blocks of C, the last panel of A, two of the other panels of A and B, and two strips
-    /// of the last panel of B.
+    /// Whether the memory of a device has room for `blocks` blocks of C, the last panel of A, two other panels of A and of B, and two strips of
+    /// the last panel of B.
     fn fits_held(&self, limit: usize, blocking: &Blocking, k: usize, blocks: usize) -> bool {
         let Blocking { mc, nc, nb, .. } = *blocking;
         let mut widths: Vec<usize> = blocking.panels(k).into_iter().map(|panel| panel.len()).collect();
@@ -341,8 +352,9 @@ impl Resources {
     }
 }
 
-/// Number of columns of a strip of a block of C with `mc` rows. If possible, the number is `kc`, the width of the widest panel, halved several
-/// times. It is rounded down to whole vectors, so that a strip takes no more memory than a fraction of a panel of A ([`footprint`]).
+/// Number of columns of a strip of a block of C with `mc` rows. If possible, the number is `kc`, the number of columns of the widest panel of
+/// A, halved several times and rounded down to a multiple of 16. The strip then takes at most half, a quarter or an eighth of the memory of
+/// that panel, which are sizes of registers ([`footprint`]).
 fn strip_width(mc: usize, kc: usize) -> usize {
     let least = STRIP.max(longest_strip(mc));
     let halves = std::iter::successors(Some(kc), |&width| Some(width / 2 / 16 * 16));

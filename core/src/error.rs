@@ -179,8 +179,8 @@ impl Error {
     }
 
     /// Names the call of the application in which the error occurred, in place of the operation. If the operation was a step of the call
-    /// that may tell the cause, such as a function of a driver, it becomes the context entry `step`. The error of a lost device gets an
-    /// advice.
+    /// that may tell the cause, such as a function of a driver, it becomes the context entry `step`. The error of a lost device gets the
+    /// context entry `advice`.
     ///
     /// ```
     /// # extern crate lapidary_core as lapidary; // an application uses `lapidary`

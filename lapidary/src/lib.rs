@@ -35,8 +35,8 @@
 //!
 //! A [`Stream`] ([`Machine::stream`]) takes calls on matrices of one device and returns at once; its futures work with any executor. An
 //! [`OwnedLu`] ([`Machine::getrf_owned`]) owns its factors and has no lifetime, so that a struct can hold it. The page
-//! `docs/embedding.md` of the repository describes both for programs that keep a machine for a long time, and the errors on which such a
-//! program decides.
+//! `docs/embedding.md` of the repository shows programs that keep a machine, matrices and factors for a long time, and lists the kinds of
+//! errors that such a program can react to.
 //!
 //! A [`Select`] names devices, in code (`Select::cpu(..).and(Select::opencl(0))`) or as text (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`,
 //! `"wgpu:0"`). [`Settings`] limit the memory of each device.

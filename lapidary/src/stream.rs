@@ -212,7 +212,7 @@ impl Stream {
         self.enqueue(&Problem::Laswp(problem), &operands, &[a, pivots.ipiv()], problem.is_empty())
     }
 
-    /// Enqueues the copy of a matrix to another matrix of the same shape. The matrices may be parts of larger ones.
+    /// Enqueues the copy of a matrix to another matrix of the same shape. The two matrices may be views of parts of larger matrices.
     ///
     /// ```
     /// use lapidary::{Machine, Select};

@@ -2,6 +2,9 @@
 
 #[path = "support/first_devices.rs"]
 mod first_devices;
+#[cfg(feature = "wgpu")]
+#[path = "support/shared_wgpu.rs"]
+mod shared_wgpu;
 
 use std::future::Future;
 use std::pin::pin;
@@ -244,16 +247,7 @@ fn double_precision_is_refused_where_it_is_missing() {
 #[cfg(feature = "wgpu")]
 #[test]
 fn a_destroyed_device_is_an_error_of_every_wait_and_call() {
-    use lapidary::Settings;
-    use lapidary::wgpu::{WgpuDevice, list, required_limits, wgpu};
-
-    let listing = list();
-    let Some(found) = listing.devices.first() else { return };
-    let wanted = wgpu::DeviceDescriptor { required_limits: required_limits(&found.adapter), ..Default::default() };
-    let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).unwrap();
-    let settings = Settings::default();
-    let own = WgpuDevice::from_parts(device.clone(), queue, Arc::new(settings.program_cache())).unwrap();
-    let machine = Machine::from_wgpu(vec![own], &settings).unwrap();
+    let Some((machine, device)) = shared_wgpu::shared() else { return };
     let stream = machine.stream(0).unwrap();
     let a = uploaded(&machine, &integers(7));
     let mut c = zeros(&machine);

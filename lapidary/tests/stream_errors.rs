@@ -2,6 +2,9 @@
 
 #[path = "support/first_devices.rs"]
 mod first_devices;
+#[cfg(feature = "wgpu")]
+#[path = "support/shared_wgpu.rs"]
+mod shared_wgpu;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -124,18 +127,8 @@ fn a_lack_of_memory_names_the_call_and_the_pivots() {
 /// An application destroys its wgpu device.
 #[cfg(feature = "wgpu")]
 #[test]
-fn a_lost_device_names_the_call_and_an_advice() {
-    use std::sync::Arc;
-
-    use lapidary::wgpu::{WgpuDevice, list, required_limits, wgpu};
-
-    let listing = list();
-    let Some(found) = listing.devices.first() else { return };
-    let wanted = wgpu::DeviceDescriptor { required_limits: required_limits(&found.adapter), ..Default::default() };
-    let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).unwrap();
-    let settings = Settings::default();
-    let own = WgpuDevice::from_parts(device.clone(), queue, Arc::new(settings.program_cache())).unwrap();
-    let machine = Machine::from_wgpu(vec![own], &settings).unwrap();
+fn the_error_of_a_lost_device_names_the_call_and_says_what_to_do() {
+    let Some((machine, device)) = shared_wgpu::shared() else { return };
     let (stream, a) = (machine.stream(0).unwrap(), identity(&machine));
     device.destroy();
     // wgpu reports the loss when the device has completed its work, and errors of another kind before

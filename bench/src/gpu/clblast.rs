@@ -170,7 +170,7 @@ impl Call<'_> {
 }
 
 impl<T: Scalar> Prepared<T> for Call<'_> {
-    fn library(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "clblast"
     }
 

@@ -34,7 +34,7 @@ const TRIAL: f64 = 0.02;
 /// A call of one library whose operands lie in device memory.
 pub trait Prepared<T> {
     /// Name of the library in the tables.
-    fn library(&self) -> &'static str;
+    fn name(&self) -> &'static str;
 
     /// Makes the call `times` times in succession and waits until the last call has ended.
     ///
@@ -213,7 +213,7 @@ impl<'a> Bench<'a> {
         let operands = Operands::<T>::random(case.problem)?;
         let mut entrants = vec![Entrant::new(ours::prepare(self.machine, &operands)?)?];
         for call in self.peers.prepare(&operands) {
-            let key = (call.library(), operands.name());
+            let key = (call.name(), operands.name());
             if self.slow.contains(&key) {
                 continue;
             }
@@ -245,7 +245,7 @@ impl<'a> Bench<'a> {
         let is_gpu = self.machine.devices().all(|device| device.identity.kind == DeviceKind::Gpu);
         let side = |entrant| {
             let entrant: &mut Entrant<'_, T> = entrant;
-            Side::new(entrant.call.library(), move || entrant.series(mode, is_gpu))
+            Side::new(entrant.call.name(), move || entrant.series(mode, is_gpu))
         };
         let reps = self.settings.reps.unwrap_or(mode.reps());
         alternate(self.settings.before, entrants.iter_mut().map(side).collect(), |rep| rep >= reps)
@@ -271,7 +271,7 @@ fn check_all<T: Real>(operands: &Operands<T>, entrants: &[Entrant<'_, T>]) -> Re
             // therefore differ.
             if pivots.is_empty() { compare(operands.problem.terms(), ROUNDING, &expected, &result) } else { Ok(()) }
         });
-        right.push(outcome.map_err(|error| leave_out::<T, ()>(operands, peer.call.library(), &error)).is_ok());
+        right.push(outcome.map_err(|error| leave_out::<T, ()>(operands, peer.call.name(), &error)).is_ok());
     }
     Ok(right)
 }

@@ -54,7 +54,7 @@ pub fn cusolver<'c, T: Real + 'c>(
 }
 
 impl<T: Real> Prepared<T> for Multiply<'_, T> {
-    fn library(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "cublas"
     }
 
@@ -69,7 +69,7 @@ impl<T: Real> Prepared<T> for Multiply<'_, T> {
 }
 
 impl<T: Real> Prepared<T> for Solve<'_, T> {
-    fn library(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "cublas"
     }
 
@@ -84,7 +84,7 @@ impl<T: Real> Prepared<T> for Solve<'_, T> {
 }
 
 impl<T: Real> Prepared<T> for Factor<'_, T> {
-    fn library(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "cusolver"
     }
 

@@ -57,7 +57,7 @@ impl<T: Scalar> Ours<'_, T> {
 }
 
 impl<T: Scalar> Prepared<T> for Ours<'_, T> {
-    fn library(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "ours"
     }
 

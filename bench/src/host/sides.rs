@@ -31,10 +31,12 @@ pub type Output<'a, T> = Box<dyn DerefMut<Target = [T]> + 'a>;
 /// A call that computes C ← A·B + β·C for the given β and C, and returns the seconds of the product.
 type Call<'a, T> = Box<dyn FnMut(T, &mut [T]) -> Result<f64, String> + 'a>;
 
-/// A side with its result in host memory.
+/// A library that multiplies matrices in one kind of memory, with the memory of the result.
 pub struct Entrant<'a, T> {
-    /// The host memory of the matrices. The resident side is compared with pinned memory.
+    /// The kind of host memory in which the matrices lie, [`PINNED`] or [`PAGEABLE`]. It decides in which table the times stand. The times of
+    /// matrices that lie on the device stand in the table of pinned memory.
     pub memory: &'static str,
+    /// Name of the library in the table.
     pub name: &'static str,
     c: Output<'a, T>,
     call: Call<'a, T>,
@@ -56,7 +58,7 @@ impl<T: Real> Entrant<'_, T> {
         check_product(product, [&operands.a, &operands.b, &self.c], before)
     }
 
-    /// Names cuBLASXt and the reason why it is left out. Returns the reason if the side is Lapidary.
+    /// Prints that cuBLASXt is left out, and why. If the library is Lapidary, returns the reason as an error instead.
     pub fn leave_out(&self, operands: &Operands<T>, error: &str) -> Result<(), String> {
         let Entrant { memory, name, .. } = self;
         if *name != PEER {
@@ -72,7 +74,7 @@ pub fn borrow<T>(operands: &Operands<T>) -> [Input<'_, T>; 2] {
     [Box::new(operands.a.as_slice()), Box::new(operands.b.as_slice())]
 }
 
-/// The side of Lapidary with matrices of order n in host memory.
+/// Products of Lapidary with matrices of order n in host memory.
 pub fn multiply<'o, T: Real>(
     machine: &'o Machine,
     memory: &'static str,
@@ -88,7 +90,7 @@ pub fn multiply<'o, T: Real>(
     Entrant { memory, name: OURS, c, call: Box::new(call) }
 }
 
-/// The side of Lapidary with matrices in device memory. The copy of the result to host memory is not timed.
+/// Products of Lapidary with matrices in device memory. The copy of the result to host memory is not timed.
 pub fn stay<'o, T: Real>(mut resident: Box<dyn Prepared<T> + 'o>, c: Output<'o, T>) -> Entrant<'o, T> {
     let call = move |_, c: &mut [T]| {
         let seconds = try_timed(|| resident.run(1))?;
@@ -97,7 +99,7 @@ pub fn stay<'o, T: Real>(mut resident: Box<dyn Prepared<T> + 'o>, c: Output<'o, 
     Entrant { memory: PINNED, name: RESIDENT, c, call: Box::new(call) }
 }
 
-/// The side of cuBLASXt with the fastest block, and with the fastest of the given pinning modes.
+/// Products of cuBLASXt with the fastest order of blocks and the fastest of the given pinning modes.
 pub fn fastest<'o, T: Real>(
     cuda: &'o Cublas,
     (memory, modes): (&'static str, &[bool]),

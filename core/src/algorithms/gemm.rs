@@ -148,7 +148,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     if p.scales_only() {
         return strips.saturating_add(of_c);
     }
-    let panels = if blocking.nb >= blocking.nc { block_count(p.k, blocking.kc) } else { blocking.panels(p.k).len() };
+    let panels = blocking.panel_count(p.k);
     // panels of A and B are loaded once for each block, except that the last panel of B is loaded strip by strip
     let of_a_and_b = blocks.saturating_mul(panels.saturating_mul(2) - 1).saturating_add(strips);
     [of_c, of_a_and_b, strips.saturating_mul(panels)].into_iter().fold(0, usize::saturating_add)

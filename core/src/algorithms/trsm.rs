@@ -124,14 +124,6 @@ impl Problem {
         let is_transposed = self.op.is_trans() != (self.side == Side::Right);
         if is_transposed { [inner.clone(), along.clone()] } else { [along.clone(), inner.clone()] }
     }
-
-    /// The operations and the factors of the product `T(i,k)·X(k)`, or `X(k)·T(k,i)` if A multiplies from the right.
-    fn factors(&self, t: Tile, x: Tile) -> (Op, Tile, Op, Tile) {
-        match self.side {
-            Side::Left => (self.op, t, Op::NoTrans, x),
-            Side::Right => (Op::NoTrans, x, self.op, t),
-        }
-    }
 }
 
 /// The plan of a triangular solve. Uses the block sizes `nb` (order of a diagonal block), `nc` (right-hand sides of a task), `mc`
@@ -187,14 +179,11 @@ pub(crate) fn emit(plan: &mut Plan, p: &Problem, matrices: [MatrixId; 2], blocki
 /// Adds the commands that solve for the right-hand sides `across`, in strips of `width` right-hand sides. Each strip is loaded and stored
 /// once, and each part of T is loaded once for all strips.
 fn solve_strips(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocks: &[Range<usize>], across: &Range<usize>, width: usize) {
-    let (one, minus_one) = (Value::new(p.dtype(), 1.0), Value::new(p.dtype(), -1.0));
     let mut rows_of_t = Vec::new();
     for strip in partition(across.len(), width) {
         let [rows, cols] = p.rect(&(0..p.order()), &(across.start + strip.start..across.start + strip.end));
         if p.alpha.is_zero() {
-            let x = plan.window(b, &rows, &cols);
-            plan.exec(Instruction::Scale { beta: Value::new(p.dtype(), 0.0), c: x });
-            plan.st(x);
+            set_to_zero(plan, p, b, [&rows, &cols]);
             continue;
         }
         let x = plan.ld(b, &rows, &cols);
@@ -214,10 +203,8 @@ fn solve_strips(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocks: &[R
             let mut alpha = p.alpha;
             if !solved.is_empty() {
                 // X(i) ← α·B(i) − T(i,k)·X(k), where k are the unknowns of the blocks before block i
-                let (t, xk) = (part_of_t(&solved), part_of_x(&solved));
-                let (op_a, left, op_b, right) = p.factors(t, xk);
-                plan.exec(Instruction::Gemm { alpha: minus_one, op_a, a: left, op_b, b: right, beta: alpha, c: xi });
-                alpha = one;
+                subtract(plan, p, [part_of_t(&solved), part_of_x(&solved)], alpha, xi);
+                alpha = Value::new(p.dtype(), 1.0);
             }
             // X(i) ← α·T(i,i)⁻¹·X(i)
             plan.exec(Problem { alpha, ..*p }.instruction([part_of_t(along), xi]));
@@ -236,17 +223,18 @@ fn part(tile: Tile, [rows, cols]: [Range<usize>; 2]) -> Tile {
 fn solve_block(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &Range<usize>, across: &Range<usize>, kc: usize) {
     let [rows, cols] = p.rect(along, across);
     if p.alpha.is_zero() {
-        let bi = plan.window(b, &rows, &cols);
-        plan.exec(Instruction::Scale { beta: Value::new(p.dtype(), 0.0), c: bi });
-        plan.st(bi);
-        return;
+        return set_to_zero(plan, p, b, [&rows, &cols]);
     }
     let bi = plan.ld(b, &rows, &cols);
     let solved = p.solved(along);
     let mut alpha = p.alpha;
     for inner in partition(solved.len(), kc) {
         let inner = solved.start + inner.start..solved.start + inner.end;
-        subtract(plan, p, [a, b], [along, &inner, across], alpha, bi);
+        let [rows, cols] = p.rect_of_a(along, &inner);
+        let t = plan.ld(a, &rows, &cols);
+        let [rows, cols] = p.rect(&inner, across);
+        let x = plan.ld(b, &rows, &cols);
+        subtract(plan, p, [t, x], alpha, bi);
         alpha = Value::new(p.dtype(), 1.0);
     }
     let aii = plan.ld(a, along, along);
@@ -255,20 +243,18 @@ fn solve_block(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &Rang
     plan.st(bi);
 }
 
-/// Adds the commands of one product: `B(i) ← α·B(i) − T(i,k)·X(k)`, or `B(i) ← α·B(i) − X(k)·T(k,i)` if A multiplies from the
-/// right.
-fn subtract(
-    plan: &mut Plan,
-    p: &Problem,
-    [a, b]: [MatrixId; 2],
-    [along, inner, across]: [&Range<usize>; 3],
-    alpha: Value,
-    bi: Tile,
-) {
-    let [rows, cols] = p.rect_of_a(along, inner);
-    let t = plan.ld(a, &rows, &cols);
-    let [rows, cols] = p.rect(inner, across);
-    let x = plan.ld(b, &rows, &cols);
-    let (op_a, left, op_b, right) = p.factors(t, x);
-    plan.exec(Instruction::Gemm { alpha: Value::new(p.dtype(), -1.0), op_a, a: left, op_b, b: right, beta: alpha, c: bi });
+/// Adds the product `B(i) ← α·B(i) − T(i,k)·X(k)`, or `B(i) ← α·B(i) − X(k)·T(k,i)` if A multiplies from the right.
+fn subtract(plan: &mut Plan, p: &Problem, [t, x]: [Tile; 2], alpha: Value, bi: Tile) {
+    let (op_a, a, op_b, b) = match p.side {
+        Side::Left => (p.op, t, Op::NoTrans, x),
+        Side::Right => (Op::NoTrans, x, p.op, t),
+    };
+    plan.exec(Instruction::Gemm { alpha: Value::new(p.dtype(), -1.0), op_a, a, op_b, b, beta: alpha, c: bi });
+}
+
+/// Adds the commands that set a rectangle of B to zero.
+fn set_to_zero(plan: &mut Plan, p: &Problem, b: MatrixId, [rows, cols]: [&Range<usize>; 2]) {
+    let tile = plan.window(b, rows, cols);
+    plan.exec(Instruction::Scale { beta: Value::new(p.dtype(), 0.0), c: tile });
+    plan.st(tile);
 }

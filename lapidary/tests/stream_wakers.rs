@@ -40,24 +40,29 @@ fn ones(machine: &Machine) -> DeviceMatrix<f32> {
     machine.upload(MatRef::col_major(&[1.0; N * N], N, N).unwrap()).unwrap()
 }
 
-/// Polls a future of incomplete products with a waker that runs `call`, and returns the result of `call`.
-fn from_waker<R: Send + 'static>(machine: &Machine, call: impl FnOnce() -> R + Send + 'static) -> R {
+/// Polls a future of incomplete products with a waker that runs `call`.
+fn poll_with(machine: &Machine, call: impl FnOnce() + Send + 'static) {
     let stream = machine.stream(0).unwrap();
     let (a, mut c) = (ones(machine), ones(machine));
-    let (sender, receiver) = channel();
-    let waker = Call::waker(move || sender.send(call()).unwrap());
+    let waker = Call::waker(call);
     // a fast device may have completed the products before the poll
     for _ in 0..1000 {
         for _ in 0..10 {
             stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap();
         }
-        let mut done = Box::pin(stream.done());
-        if done.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
-            let name = &machine.devices().next().unwrap().name;
-            return receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{name}: the waker does not return"));
+        if Box::pin(stream.done()).as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+            return;
         }
     }
     panic!("no poll was pending");
+}
+
+/// Polls a future of incomplete products with a waker that runs `call`, and returns the result of `call`.
+fn from_waker<R: Send + 'static>(machine: &Machine, call: impl FnOnce() -> R + Send + 'static) -> R {
+    let (sender, receiver) = channel();
+    poll_with(machine, move || sender.send(call()).unwrap());
+    let name = &machine.devices().next().unwrap().name;
+    receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{name}: the waker does not return"))
 }
 
 #[test]
@@ -94,13 +99,12 @@ fn a_waker_may_wait_for_a_future() {
 #[test]
 fn a_waker_that_panics_ends_no_other_future() {
     for machine in machines() {
-        let (stream, a, mut c) = (machine.stream(0).unwrap(), ones(&machine), ones(&machine));
-        let waker = Call::waker(|| panic!("a waker of the test panics"));
-        for _ in 0..10 {
-            stream.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap();
-        }
-        let _ = Box::pin(stream.done()).as_mut().poll(&mut Context::from_waker(&waker));
-        stream.wait().unwrap();
+        let (sender, receiver) = channel();
+        poll_with(&machine, move || {
+            sender.send(()).unwrap();
+            panic!("a waker of the test panics")
+        });
+        receiver.recv_timeout(PATIENCE).unwrap();
         assert_eq!(from_waker(&machine, || 1), 1);
         assert_eq!(from_waker(&machine, || 2), 2);
     }

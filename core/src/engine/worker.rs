@@ -222,8 +222,8 @@ impl Waits {
             self.start_thread(&mut state);
         }
         drop(state);
-        // a waker of the application that panics ends no other wait
-        drop(catch_unwind(AssertUnwindSafe(|| waker.wake())));
+        // `free` does not count this thread, so that a waker of the application that panics ends this thread only
+        waker.wake();
         lock(&self.state).free += 1;
     }
 }

@@ -10,8 +10,8 @@ use std::sync::{
 };
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, DeviceKind, Error, ErrorKind, HostRect, Identity, Instruction, Op, Operand, Result,
-    Scalar,
+    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, DeviceKind, Error, ErrorKind, HostRect, Identity, Instruction, Op,
+    Operand, Result, Scalar,
 };
 #[cfg(feature = "database")]
 use lapidary_kernels::{Database, database::CPU_BLOCKS};
@@ -178,17 +178,17 @@ impl Device for CpuDevice {
         })
     }
 
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the caller guarantees that the buffer can hold the rectangle, and that no other code accesses the buffer or the
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
+        // SAFETY: the caller guarantees that the buffer contains its rectangle, and that no other code accesses the buffer or the
         // rectangle until the method returns.
-        unsafe { transfer(&self.team, from, to.get(), Direction::Write) }
+        unsafe { transfer(&self.team, from, to, Direction::Write) }
         Ok(())
     }
 
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the caller guarantees that the buffer can hold the rectangle, and that no other code accesses the buffer or the
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
+        // SAFETY: the caller guarantees that the buffer contains its rectangle, and that no other code accesses the buffer or the
         // rectangle until the method returns.
-        unsafe { transfer(&self.team, to, from.get(), Direction::Read) }
+        unsafe { transfer(&self.team, to, from, Direction::Read) }
         Ok(())
     }
 
@@ -293,19 +293,19 @@ enum Direction {
     Read,
 }
 
-/// Copies elements between a host rectangle and a buffer.
+/// Copies elements between a host rectangle and a rectangle of a buffer.
 ///
 /// # Safety
 /// The contract of [`Device::write`] or [`Device::read`] holds.
-unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Direction) {
+unsafe fn transfer(team: &Team, rect: HostRect, own: BufferRect<'_>, direction: Direction) {
     // SAFETY: the caller guarantees the contract of `Device::write` or `Device::read`; `rect.dtype` is the type of the rectangle's
     // elements.
     unsafe {
         match rect.dtype {
-            DType::F32 => copy_rect(rect, buffer, direction, |op, a, b| fast::copy::<f32>(team, op, a, b)),
-            DType::F64 => copy_rect(rect, buffer, direction, |op, a, b| fast::copy::<f64>(team, op, a, b)),
+            DType::F32 => copy_rect(rect, own, direction, |op, a, b| fast::copy::<f32>(team, op, a, b)),
+            DType::F64 => copy_rect(rect, own, direction, |op, a, b| fast::copy::<f64>(team, op, a, b)),
             // only pivot vectors have integer elements; a pivot vector is one column, or one row if it is transposed
-            DType::I32 => copy_rect(rect, buffer, direction, |op, a: Tile<i32>, b| {
+            DType::I32 => copy_rect(rect, own, direction, |op, a: Tile<i32>, b| {
                 for i in 0..b.rows() * b.cols() {
                     let (row, col) = (i % b.rows(), i / b.rows());
                     b.set(row, col, if op.is_trans() { a.get(col, row) } else { a.get(row, col) });
@@ -317,14 +317,15 @@ unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Dire
 
 /// # Safety
 /// The [contract of tiles](crate::tile) holds, and the rectangle holds elements of type `T`.
-unsafe fn copy_rect<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Direction, copy: impl Fn(Op, Tile<T>, Tile<T>)) {
+unsafe fn copy_rect<T: Copy>(rect: HostRect, own: BufferRect<'_>, direction: Direction, copy: impl Fn(Op, Tile<T>, Tile<T>)) {
     // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
-        let packed = Tile::new(buffer.start(), rect.rows, rect.cols, rect.rows);
+        let start = own.buffer.get::<Buffer>().start::<T>().wrapping_add(own.offset);
+        let own = Tile::new(start, rect.rows, rect.cols, own.ld);
         let (host, op) = host_tile(rect);
         match direction {
-            Direction::Write => copy(op, host, packed),
-            Direction::Read => copy(op, packed, host),
+            Direction::Write => copy(op, host, own),
+            Direction::Read => copy(op, own, host),
         }
     }
 }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Lookahead, Operand,
-    PanelShape, Pending, Piece, PinnedMemory, ProgramCache, Result, StreamQueue, Token, Work,
+    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Lookahead,
+    Operand, PanelShape, Pending, Piece, PinnedMemory, ProgramCache, Result, StreamQueue, Token, Work,
 };
 use lapidary_kernels::Database;
 
-use crate::buffer::{Buffer, CommandQueue, Context, Event};
+use crate::buffer::{Buffer, CommandQueue, Context, Event, Rect};
 use crate::context::SharedContext;
 use crate::conv::{failed, view};
 use crate::kernels::Kernels;
@@ -238,14 +238,14 @@ impl Device for OpenClDevice {
         self.health.unless_lost(|| self.alloc_within_reserve(bytes)).map(DeviceBuffer::new)
     }
 
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         // SAFETY: the caller guarantees the contract of `Device::write`, which includes the conditions of `transfer`.
-        unsafe { self.transfer(&self.load, from, to.get(), true)?.wait() }
+        unsafe { self.transfer(&self.load, from, &Rect::of(to), true)?.wait() }
     }
 
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         // SAFETY: the caller guarantees the contract of `Device::read`, which includes the conditions of `transfer`.
-        unsafe { self.transfer(&self.store, to, from.get(), true)?.wait() }
+        unsafe { self.transfer(&self.store, to, &Rect::of(from), true)?.wait() }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
@@ -268,7 +268,7 @@ impl Device for OpenClDevice {
                 // if memory for all copies at once is lacking, the buffers are read one after the other
                 Some(Err(error)) if !error.kind().is_out_of_memory() => Err(error),
                 Some(Ok(())) => Ok(()),
-                Some(Err(_)) | None => reads.iter().try_for_each(|&(from, to)| self.read(from, to)),
+                Some(Err(_)) | None => reads.iter().try_for_each(|&(from, to)| self.read(BufferRect::packed(from, to.rows), to)),
             }
         }
     }
@@ -279,8 +279,8 @@ impl Device for OpenClDevice {
         // `enqueue`. Each queue runs its kernels in order.
         unsafe {
             match work {
-                Work::Write { from, to } => self.transfer(&self.load, from, to.get(), false),
-                Work::Read { from, to } => self.transfer(&self.store, to, from.get(), false),
+                Work::Write { from, to } => self.transfer(&self.load, from, &Rect::of(to), false),
+                Work::Read { from, to } => self.transfer(&self.store, to, &Rect::of(from), false),
                 Work::Run { instruction, queue, beside_panel } => {
                     let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
                     let running = self.enqueue(from_ref(instruction), (queue, beside_panel), &events)?;
@@ -349,15 +349,15 @@ impl Device for OpenClDevice {
 }
 
 impl OpenClDevice {
-    /// Begins the transfer of a rectangle between the host and a buffer.
+    /// Begins the transfer of a rectangle between the host and a rectangle of a buffer.
     ///
     /// # Safety
     /// The conditions of [`Transfers::begin`] hold.
-    unsafe fn transfer(&self, transfers: &Arc<Transfers>, rect: HostRect, buffer: &Buffer, waits: bool) -> Result<Token> {
+    unsafe fn transfer(&self, transfers: &Arc<Transfers>, rect: HostRect, own: &Rect, waits: bool) -> Result<Token> {
         self.health.unless_lost(|| {
-            self.after_application(buffer)?;
+            self.after_application(&own.buffer)?;
             // SAFETY: the caller guarantees the conditions of `Transfers::begin`.
-            unsafe { transfers.begin(rect, self.is_pinned(&rect), buffer, waits) }
+            unsafe { transfers.begin(rect, self.is_pinned(&rect), own, waits) }
         })
     }
 

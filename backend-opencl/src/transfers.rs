@@ -8,7 +8,7 @@ use cl3::command_queue::{
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
 use lapidary_core::{CopyPool, HostRect, Piece, Result, Token, copy_threads, in_background};
 
-use crate::buffer::{Buffer, Context, Event};
+use crate::buffer::{Buffer, Context, Event, Rect};
 use crate::conv::failed;
 use crate::pinned::{Pinned, Staging};
 use crate::platform::Found;
@@ -31,8 +31,9 @@ impl Direction {
     }
 }
 
-/// Default size of a piece of staging memory, in bytes.
-const PIECE: usize = 4 << 20;
+/// Default size of a piece of staging memory, in bytes. All pieces of a transfer that are in the queue at the same time should delay the report
+/// of the end of a kernel little, as [`Transfers::direct`] explains.
+const PIECE: usize = 2 << 20;
 
 /// Default size of a piece of a direct transfer, in bytes. A copy of this size takes 150 µs on a link of 55 GB/s.
 const DIRECT_PIECE: usize = 8 << 20;
@@ -88,22 +89,22 @@ impl Transfers {
         Pinned::new(&self.context, &self.queue, bytes)
     }
 
-    /// Begins the transfer of a rectangle, which lies in pinned memory if `is_pinned`. The buffer holds the rectangle column-major
-    /// without gaps. If one thread is enough and the caller waits for the transfer (`waits`), the calling thread does the copy.
+    /// Begins the transfer of a rectangle of host memory, which lies in pinned memory if `is_pinned`, to or from the rectangle `own` of a
+    /// buffer. If one thread is enough and the caller waits for the transfer (`waits`), the calling thread does the copy.
     ///
     /// # Safety
     /// Until the token reports completion, the rectangle may be read or written, and no other code accesses the rectangle or the
     /// buffer.
-    pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, is_pinned: bool, buffer: &Buffer, waits: bool) -> Result<Token> {
+    pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, is_pinned: bool, own: &Rect, waits: bool) -> Result<Token> {
         if rect.rows == 0 || rect.cols == 0 {
             return Ok(Token::DONE);
         }
         // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed.
         unsafe {
             if (self.bypasses_staging || is_pinned) && rect.row_stride == 1 {
-                self.direct(rect, buffer)
+                self.direct(rect, own)
             } else {
-                self.staged(rect, buffer, waits)
+                self.staged(rect, own, waits)
             }
         }
     }
@@ -139,13 +140,13 @@ impl Transfers {
     /// Transfers a rectangle that the driver accesses directly. A large rectangle is transferred in pieces, of which the queue holds at most
     /// two. NVIDIA's driver reports the end of a kernel only after the end of all copies in other queues that were enqueued before the
     /// kernel, so that a single long copy would delay the report.
-    unsafe fn direct(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<Token> {
+    unsafe fn direct(self: &Arc<Self>, rect: HostRect, own: &Rect) -> Result<Token> {
         let most = if self.bypasses_staging { usize::MAX } else { self.direct_piece / rect.dtype.size() };
         let pieces = Piece::cut(rect.rows, rect.cols, most);
         // SAFETY: the caller guarantees access to the rectangle and to the buffer until the token reports completion.
         unsafe {
             if let [piece] = &pieces[..] {
-                let event = self.enqueue_direct(&rect, piece, buffer)?;
+                let event = self.enqueue_direct(&rect, piece, own)?;
                 return Ok(Token::new(Running {
                     queue: Arc::clone(&self.queue),
                     event,
@@ -153,49 +154,24 @@ impl Transfers {
                     health: self.health.clone(),
                 }));
             }
-            let (own, buffer) = (Arc::clone(self), buffer.clone());
+            let (transfers, own) = (Arc::clone(self), own.clone());
             let copy = move || {
-                let _turn = own.direct_turn.lock().unwrap_or_else(PoisonError::into_inner);
-                let copied = own.two_at_a_time(&pieces, |_, piece| own.enqueue_direct(&rect, piece, &buffer).map(Some));
-                own.health.record_loss(copied)
+                let _turn = transfers.direct_turn.lock().unwrap_or_else(PoisonError::into_inner);
+                let enqueue = |_: &mut (), piece: &Piece| transfers.enqueue_direct(&rect, piece, &own);
+                let copied = transfers.two_at_a_time(&pieces, [(), ()], enqueue, |(), _| {});
+                transfers.health.record_loss(copied)
             };
             Ok(in_background(self.direction.pool(), vec![copy]))
         }
     }
 
     /// Enqueues the transfer of a piece of a rectangle as one command, for which the driver accesses the caller's memory directly.
-    unsafe fn enqueue_direct(&self, rect: &HostRect, piece: &Piece, buffer: &Buffer) -> Result<Event> {
-        let size = rect.dtype.size();
-        let (at, [row, col]) = (piece.offset(rect.rows) * size, piece.position());
+    unsafe fn enqueue_direct(&self, rect: &HostRect, piece: &Piece, own: &Rect) -> Result<Event> {
         let part = piece.of(rect);
-        let (queue, mem, host, no_events) = (self.queue.handle(), buffer.handle(), part.origin.cast(), std::ptr::null());
-        let (zero, origin, region) = ([0_usize; 3], [row * size, col, 0], [part.rows * size, part.cols, 1]);
-        let without_gaps = part.cols == 1 || part.col_stride == part.rows;
-        // a matrix of one column may have any column stride, so the stride is not passed to the driver
-        let (packed, pitch) = (rect.rows * size, if without_gaps { 0 } else { part.col_stride * size });
-        let (z, o, r, bytes) = (zero.as_ptr(), origin.as_ptr(), region.as_ptr(), part.rows * part.cols * size);
-        // SAFETY: the caller guarantees access to the rectangle and to the buffer, in which the region lies, until the copy has
-        // completed.
-        let (call, event) = unsafe {
-            match (self.direction, without_gaps) {
-                (Direction::ToDevice, true) => {
-                    ("clEnqueueWriteBuffer", enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, host, 0, no_events))
-                }
-                (Direction::ToDevice, false) => (
-                    "clEnqueueWriteBufferRect",
-                    enqueue_write_buffer_rect(queue, mem, CL_NON_BLOCKING, o, z, r, packed, 0, pitch, 0, host, 0, no_events),
-                ),
-                (Direction::ToHost, true) => {
-                    ("clEnqueueReadBuffer", enqueue_read_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, host, 0, no_events))
-                }
-                (Direction::ToHost, false) => (
-                    "clEnqueueReadBufferRect",
-                    enqueue_read_buffer_rect(queue, mem, CL_NON_BLOCKING, o, z, r, packed, 0, pitch, 0, host, 0, no_events),
-                ),
-            }
-        };
-        // the transfer does not block, because a blocking call may hold the driver's lock while other queues have work
-        let event = event.map(Event).map_err(|code| failed(call, code))?;
+        // a matrix of one column may have any column stride, so this stride is not passed to the driver
+        let host_ld = if part.cols == 1 { part.rows } else { part.col_stride };
+        // SAFETY: the caller guarantees access to the rectangle and to the buffer until the copy has completed.
+        let event = unsafe { self.enqueue((part.origin, host_ld), piece, own, rect.dtype.size())? };
         self.queue.flush().inspect_err(|_| {
             // the driver may still access the caller's memory, so wait for the copy before the error is returned
             let _ = wait(&event);
@@ -203,10 +179,44 @@ impl Transfers {
         Ok(event)
     }
 
-    /// Moves a rectangle through staging memory in pieces, with several threads. For a transfer to the device, each thread fills
-    /// one piece of staging memory while the driver copies from the thread's other piece. For a transfer to the host, one thread
-    /// empties its piece of staging memory while the driver fills the piece of another thread.
-    unsafe fn staged(self: &Arc<Self>, rect: HostRect, buffer: &Buffer, waits: bool) -> Result<Token> {
+    /// Enqueues the copy of a piece between host memory and the rectangle `own`, whose elements have `size` bytes. The columns of the piece
+    /// begin `host_ld` elements apart in host memory. The copy does not block, because a blocking call may hold the driver's lock while other
+    /// queues have work.
+    unsafe fn enqueue(&self, (host, host_ld): (*mut u8, usize), piece: &Piece, own: &Rect, size: usize) -> Result<Event> {
+        let Rect { buffer, offset, ld } = own;
+        let [rows, cols] = piece.extent();
+        let (queue, mem, host, no_events) = (self.queue.handle(), buffer.handle(), host.cast(), std::ptr::null());
+        let mut runs = piece.runs_at(*offset, *ld);
+        let is_contiguous = runs.len() == 1 && (host_ld == rows || cols == 1);
+        let (at, bytes) = (runs.next().map_or(0, |[at, ..]| at * size), rows * cols * size);
+        let (zero, origin) = ([0_usize; 3], [at % (ld * size), at / (ld * size), 0]);
+        let (region, pitch, host_pitch) = ([rows * size, cols, 1], ld * size, host_ld * size);
+        let (z, o, r) = (zero.as_ptr(), origin.as_ptr(), region.as_ptr());
+        // SAFETY: the caller guarantees access to the host memory and to the buffer, in which the piece lies, until the copy has completed.
+        let (call, event) = unsafe {
+            match (self.direction, is_contiguous) {
+                (Direction::ToDevice, true) => {
+                    ("clEnqueueWriteBuffer", enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, host, 0, no_events))
+                }
+                (Direction::ToDevice, false) => (
+                    "clEnqueueWriteBufferRect",
+                    enqueue_write_buffer_rect(queue, mem, CL_NON_BLOCKING, o, z, r, pitch, 0, host_pitch, 0, host, 0, no_events),
+                ),
+                (Direction::ToHost, true) => {
+                    ("clEnqueueReadBuffer", enqueue_read_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, host, 0, no_events))
+                }
+                (Direction::ToHost, false) => (
+                    "clEnqueueReadBufferRect",
+                    enqueue_read_buffer_rect(queue, mem, CL_NON_BLOCKING, o, z, r, pitch, 0, host_pitch, 0, host, 0, no_events),
+                ),
+            }
+        };
+        event.map(Event).map_err(|code| failed(call, code))
+    }
+
+    /// Moves a rectangle through staging memory in pieces, with several threads. Each thread fills or empties one piece of staging memory while
+    /// the driver copies from or to the thread's other piece.
+    unsafe fn staged(self: &Arc<Self>, rect: HostRect, own: &Rect, waits: bool) -> Result<Token> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         // each thread needs two pieces of staging memory; an allocation that fails reduces the number of threads
         let mut rings = vec![self.take_two()?];
@@ -214,9 +224,9 @@ impl Transfers {
         let threads = rings.len();
         let part = |(thread, staging)| {
             let pieces: Vec<Piece> = pieces.iter().skip(thread).step_by(threads).copied().collect();
-            let (own, buffer) = (Arc::clone(self), buffer.clone());
+            let (transfers, own) = (Arc::clone(self), own.clone());
             // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed; pieces do not overlap.
-            move || own.health.record_loss(unsafe { own.part(&rect, &buffer, &pieces, staging) })
+            move || transfers.health.record_loss(unsafe { transfers.part(&rect, &own, &pieces, staging) })
         };
         let mut parts: Vec<_> = rings.into_iter().enumerate().map(part).collect();
         match parts.pop() {
@@ -229,55 +239,61 @@ impl Transfers {
     }
 
     /// Moves the pieces of a rectangle that are assigned to one thread.
-    unsafe fn part(&self, rect: &HostRect, buffer: &Buffer, pieces: &[Piece], mut staging: [Staging; 2]) -> Result<()> {
-        // SAFETY: the caller guarantees access to the rectangle; a piece of staging memory is reused only after its previous copy has
-        // completed.
-        let moved = self.two_at_a_time(pieces, |slot, piece| unsafe { self.piece(rect, buffer, piece, &mut staging[slot]) });
+    unsafe fn part(&self, rect: &HostRect, own: &Rect, pieces: &[Piece], mut staging: [Staging; 2]) -> Result<()> {
+        let size = rect.dtype.size();
+        let begin = |staging: &mut &mut Staging, piece: &Piece| {
+            // SAFETY: the caller guarantees access to the rectangle and to the buffer, in which the piece lies; only this thread uses the
+            // staging memory, into which the piece fits.
+            unsafe {
+                if self.direction == Direction::ToDevice {
+                    piece.pack(rect, staging.ptr().cast());
+                }
+                let event = self.enqueue((staging.ptr().cast(), piece.extent()[0]), piece, own, size)?;
+                self.queue.flush().map(|()| event)
+            }
+        };
+        let end = |staging: &mut &mut Staging, piece: &Piece| {
+            if self.direction == Direction::ToHost {
+                // SAFETY: the copy has completed, so the staging memory holds the piece; the caller guarantees that the rectangle may be
+                // written.
+                unsafe { piece.unpack(staging.ptr().cast_const().cast(), rect) };
+            }
+        };
+        let moved = self.two_at_a_time(pieces, staging.each_mut(), begin, end);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staging);
         moved
     }
 
-    /// Calls `begin` with each piece, and with 0 and 1 in turn. Before a call with the same number, the copy that the previous call with
-    /// this number began has completed. Returns after the end of all copies, also if a copy fails.
-    fn two_at_a_time(&self, pieces: &[Piece], mut begin: impl FnMut(usize, &Piece) -> Result<Option<Event>>) -> Result<()> {
-        let mut under_way: [Option<Event>; 2] = [None, None];
-        let end = |event: Option<Event>| event.map_or(Ok(()), |event| wait(&event));
-        let copied = pieces.iter().enumerate().try_for_each(|(turn, piece)| {
+    /// Calls `begin` with each piece, and with the two values of `slots` in turn. Calls `end` with the same arguments after the end of the copy
+    /// that `begin` returned, before the next use of the slot. Returns after the end of all copies, also if a copy fails.
+    fn two_at_a_time<S>(
+        &self,
+        pieces: &[Piece],
+        mut slots: [S; 2],
+        mut begin: impl FnMut(&mut S, &Piece) -> Result<Event>,
+        mut end: impl FnMut(&mut S, &Piece),
+    ) -> Result<()> {
+        let mut under_way: [Option<(Event, &Piece)>; 2] = [None, None];
+        // the last two turns only end the copies that are under way
+        let turns = pieces.iter().map(Some).chain([None, None]).enumerate();
+        let mut copied = Ok(());
+        for (turn, piece) in turns {
             let slot = turn % 2;
-            end(under_way[slot].take())?;
-            under_way[slot] = begin(slot, piece)?;
-            Ok(())
-        });
-        let ended = under_way.into_iter().map(end).fold(copied, Result::and);
-        if ended.is_err() {
-            // if the wait for a copy failed, the copy may still access the memory of the caller or the staging memory
-            let _ = self.queue.finish();
-        }
-        ended
-    }
-
-    /// Moves a piece between a rectangle and a buffer through staging memory. Returns the copy that may not have completed yet.
-    unsafe fn piece(&self, rect: &HostRect, buffer: &Buffer, piece: &Piece, staging: &mut Staging) -> Result<Option<Event>> {
-        let (bytes, at) = (piece.count() * rect.dtype.size(), piece.offset(rect.rows) * rect.dtype.size());
-        let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), staging.ptr(), std::ptr::null());
-        // SAFETY: the caller guarantees access to the rectangle and to the buffer, in which the piece lies; only this thread uses
-        // the staging memory, into which the piece fits.
-        unsafe {
-            match self.direction {
-                Direction::ToDevice => {
-                    piece.pack(rect, staging.cast());
-                    let event = enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, staging.cast(), 0, no_events);
-                    let event = Event(event.map_err(|code| failed("clEnqueueWriteBuffer", code))?);
-                    self.queue.flush().map(|()| Some(event))
-                }
-                Direction::ToHost => {
-                    let event = enqueue_read_buffer(queue, mem, CL_BLOCKING, at, bytes, staging.cast(), 0, no_events);
-                    drop(Event(event.map_err(|code| failed("clEnqueueReadBuffer", code))?));
-                    piece.unpack(staging.cast_const().cast(), rect);
-                    Ok(None)
+            if let Some((event, piece)) = under_way[slot].take() {
+                copied = copied.and(wait(&event).map(|()| end(&mut slots[slot], piece)));
+            }
+            if let (Ok(()), Some(piece)) = (&copied, piece) {
+                match begin(&mut slots[slot], piece) {
+                    Ok(event) => under_way[slot] = Some((event, piece)),
+                    Err(error) => copied = Err(error),
                 }
             }
         }
+        if copied.is_err() {
+            // if the wait for a copy failed, the copy may still access the memory of the caller or the staging memory
+            let _ = self.queue.finish();
+        }
+        copied
     }
 
     /// The whole rectangle as one piece; `None` if the rectangle needs several pieces, or if the device uses no staging memory.

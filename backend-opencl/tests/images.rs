@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, ErrorKind, HostRect, Instruction, Memory, Op, Operand, ProgramCache, Result, Scalar, Value,
+    BufferRect, DType, Device, DeviceBuffer, ErrorKind, HostRect, Instruction, Memory, Op, Operand, ProgramCache, Result, Scalar,
+    Value,
 };
 
 /// Kernel for products by vector loads, with tiles that a compiler for a CPU unrolls in seconds.
@@ -43,7 +44,7 @@ impl Matrix {
         let buffer = device.alloc(size_of_val(&data[..])).unwrap();
         let count = data.len();
         // SAFETY: the buffer is new and has the size of `data`.
-        unsafe { device.write(HostRect::packed(&mut data, count), &buffer).unwrap() };
+        unsafe { device.write(HostRect::packed(&mut data, count), BufferRect::packed(&buffer, count)).unwrap() };
         Matrix { buffer, shape, ld }
     }
 
@@ -57,7 +58,7 @@ impl Matrix {
         let mut data = vec![T::from_f64(0.0); OFFSET + self.shape[1] * self.ld];
         let count = data.len();
         // SAFETY: `data` has the size of the buffer, which no other command uses.
-        unsafe { device.read(&self.buffer, HostRect::packed(&mut data, count)).unwrap() };
+        unsafe { device.read(BufferRect::packed(&self.buffer, count), HostRect::packed(&mut data, count)).unwrap() };
         data.into_iter().map(Scalar::to_f64).collect()
     }
 }

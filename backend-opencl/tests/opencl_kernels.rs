@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{DType, Device, HostRect, Instruction, Op, Operand, PanelShape, ProgramCache, Scalar, Value, Work};
+use lapidary_core::{BufferRect, DType, Device, HostRect, Instruction, Op, Operand, PanelShape, ProgramCache, Scalar, Value, Work};
 use lapidary_kernels::{BlockParams, MmaParams, Product};
 
 /// Opens the first OpenCL device with double precision, once for each function in `make`, and applies the function to the opened
@@ -207,10 +207,10 @@ fn products_beside_a_panel_have_the_same_bits() {
             let all = |data: &mut [f64]| HostRect::packed(data, data.len());
             // SAFETY: the operands lie in the buffer, and the device has finished before the next call and before the data is dropped.
             unsafe {
-                device.write(all(&mut result), &buffer).unwrap();
+                device.write(all(&mut result), BufferRect::packed(&buffer, data.len())).unwrap();
                 let work = Work::Run { instruction: &instruction, queue: 0, beside_panel };
                 device.submit(work, &[]).unwrap().wait().unwrap();
-                device.read(&buffer, all(&mut result)).unwrap();
+                device.read(BufferRect::packed(&buffer, data.len()), all(&mut result)).unwrap();
             }
             result
         };

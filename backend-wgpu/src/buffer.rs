@@ -3,7 +3,7 @@
 #[cfg(feature = "test-hooks")]
 use std::sync::Arc;
 
-use lapidary_core::{Error, ErrorKind, Result};
+use lapidary_core::{BufferRect, Error, ErrorKind, Result};
 
 #[cfg(feature = "test-hooks")]
 use crate::meter::Counted;
@@ -21,6 +21,22 @@ pub struct Buffer {
     /// Keeps the bytes of this buffer counted until the buffer is dropped. `None` for a buffer that belongs to the application.
     #[cfg(feature = "test-hooks")]
     _counted: Option<Arc<Counted>>,
+}
+
+/// A column-major rectangle in a buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Rect {
+    pub buffer: Buffer,
+    /// Number of elements before element (0, 0).
+    pub offset: usize,
+    /// Number of elements from one column to the next.
+    pub ld: usize,
+}
+
+impl Rect {
+    pub fn of(BufferRect { buffer, offset, ld }: BufferRect<'_>) -> Self {
+        Rect { buffer: buffer.get::<Buffer>().clone(), offset, ld }
+    }
 }
 
 impl Buffer {

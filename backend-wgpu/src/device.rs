@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lapidary_core::{
-    Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Feature, HostRect, Instruction, KernelTime, Operand, Pending,
+    BufferRect, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Feature, HostRect, Instruction, KernelTime, Operand, Pending,
     ProgramCache, Result, StreamQueue, Token, Work, check_wait,
 };
 use lapidary_kernels::{Database, Dialect, Tuning};
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Rect};
 use crate::conv::view;
 use crate::facts::{FEATURES, facts};
 use crate::host;
@@ -265,18 +265,18 @@ impl Device for WgpuDevice {
         })
     }
 
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         check_wait("write", host::MAY_WAIT)?;
         // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
         // that no conflicting access runs at the same time.
-        unsafe { self.load.run(from, to.get()) }
+        unsafe { self.load.run(from, &Rect::of(to)) }
     }
 
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         check_wait("read", host::MAY_WAIT)?;
         // SAFETY: the caller guarantees, by the contract of the trait `Device`, that the operands or the rectangle are valid and
         // that no conflicting access runs at the same time.
-        unsafe { self.store.run(to, from.get()) }
+        unsafe { self.store.run(to, &Rect::of(from)) }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
@@ -303,8 +303,8 @@ impl Device for WgpuDevice {
         // single queue, which runs kernels and copies in order.
         unsafe {
             Ok(match work {
-                Work::Write { from, to } => self.load.begin(from, to.get()),
-                Work::Read { from, to } => self.store.begin(to, from.get()),
+                Work::Write { from, to } => self.load.begin(from, &Rect::of(to)),
+                Work::Read { from, to } => self.store.begin(to, &Rect::of(from)),
                 Work::Run { instruction, .. } => self.submit_instruction(instruction)?.map_or(Token::DONE, Token::new),
             })
         }

@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{CopyPool, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads, in_background};
+use lapidary_core::{BufferRect, CopyPool, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads, in_background};
 
-use crate::buffer::Buffer;
+use crate::buffer::Rect;
 use crate::queue::{Queue, Submission};
 
 /// Maximum size of a piece in bytes, and size of a staging buffer.
@@ -46,19 +46,19 @@ impl Transfers {
         Transfers { piece: bytes.max(lapidary_core::DType::LARGEST), idle: Mutex::default(), ..self }
     }
 
-    /// Begins the transfer of a rectangle: packs the rectangle into the beginning of `buffer`, or unpacks the rectangle from the
-    /// beginning of `buffer`, according to the direction of `self`. When the token of a transfer to the device is done, work
-    /// submitted afterwards finds the packed rectangle in `buffer`.
+    /// Begins the transfer of a rectangle: copies the rectangle of host memory to the rectangle `own` of a buffer, or from there,
+    /// according to the direction of `self`. When the token of a transfer to the device is done, work submitted afterwards finds the elements
+    /// in the buffer.
     ///
     /// # Safety
     /// Until the token is done, the caller keeps the rectangle valid for the transfer (for reading if the transfer is to the
     /// device, for writing otherwise), and nothing else accesses the rectangle or the buffer.
-    pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Token {
+    pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, own: &Rect) -> Token {
         let part = |pieces: Vec<Piece>| {
-            let (own, buffer) = (Arc::clone(self), buffer.clone());
+            let (transfers, own) = (Arc::clone(self), own.clone());
             // SAFETY: the caller of `begin` keeps the rectangle and the buffer free of other accesses until the token is done,
             // and no two threads access the same piece.
-            move || unsafe { own.part(&rect, &buffer, pieces) }
+            move || unsafe { transfers.part(&rect, &own, pieces) }
         };
         let pool = if self.mode == wgpu::MapMode::Write { CopyPool::ToDevice } else { CopyPool::ToHost };
         in_background(pool, self.pieces_of_threads(&rect).into_iter().map(part).collect())
@@ -68,29 +68,29 @@ impl Transfers {
     ///
     /// # Safety
     /// The caller upholds the contract of [`Transfers::begin`] until this method returns.
-    pub unsafe fn run(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<()> {
+    pub unsafe fn run(self: &Arc<Self>, rect: HostRect, own: &Rect) -> Result<()> {
         let parts = self.pieces_of_threads(&rect);
         // SAFETY: the caller of this function upholds the contract of `Transfers::begin` for each rectangle and its buffer.
         unsafe {
             // the calling thread itself transfers a single part, because a thread of the pool would first have to wake up
-            if parts.len() == 1 { self.part(&rect, buffer, parts.concat()) } else { self.begin(rect, buffer).wait() }
+            if parts.len() == 1 { self.part(&rect, own, parts.concat()) } else { self.begin(rect, own).wait() }
         }
     }
 
     /// Transfers the pieces `pieces` of a rectangle in the calling thread.
-    unsafe fn part(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
+    unsafe fn part(&self, rect: &HostRect, own: &Rect, pieces: Vec<Piece>) -> Result<()> {
         // SAFETY: the caller upholds the contract of `Transfers::begin` for `rect` and `buffer`, and no other thread accesses the
         // pieces `pieces`.
         unsafe {
             match self.mode {
-                wgpu::MapMode::Write => pieces.into_iter().try_for_each(|piece| self.fill(rect, piece, buffer)),
-                wgpu::MapMode::Read => self.read_pieces(rect, buffer, pieces),
+                wgpu::MapMode::Write => pieces.into_iter().try_for_each(|piece| self.fill(rect, piece, own)),
+                wgpu::MapMode::Read => self.read_pieces(rect, own, pieces),
             }
         }
     }
 
     /// Transfers the pieces `pieces` of a rectangle from the device, in the calling thread.
-    unsafe fn read_pieces(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
+    unsafe fn read_pieces(&self, rect: &HostRect, own: &Rect, pieces: Vec<Piece>) -> Result<()> {
         let mut under_way = VecDeque::new();
         for piece in pieces {
             if under_way.len() == READS_IN_FLIGHT {
@@ -99,7 +99,7 @@ impl Transfers {
                 // thread writes this piece of the rectangle.
                 unsafe { self.empty(first)? };
             }
-            let fetch = || self.submit_copies(&[(buffer, piece, *rect)]);
+            let fetch = || self.submit_copies(&[(own, piece, *rect)]);
             let fetched = fetch().or_else(|error| match under_way.pop_front() {
                 Some(first) if error.kind() == ErrorKind::OutOfMemory => {
                     // SAFETY: the caller upholds the contract of `Transfers::begin`, so the rectangle may be written, and no
@@ -126,20 +126,21 @@ impl Transfers {
         let mut single = Vec::new();
         for &(buffer, rect) in reads {
             match Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())[..] {
-                [piece] => single.push((buffer.get(), piece, rect)),
+                [piece] => single.push((Rect::of(BufferRect::packed(buffer, rect.rows)), piece, rect)),
                 // SAFETY: the caller of this function upholds the contract of `Transfers::begin` for each rectangle and its
                 // buffer.
-                _ => unsafe { self.run(rect, buffer.get())? },
+                _ => unsafe { self.run(rect, &Rect::of(BufferRect::packed(buffer, rect.rows)))? },
             }
         }
-        match self.submit_copies(&single) {
+        let copies: Vec<_> = single.iter().map(|(own, piece, rect)| (own, *piece, *rect)).collect();
+        match self.submit_copies(&copies) {
             // SAFETY: the caller of `read_each` guarantees that the rectangles may be written and do not overlap.
             Ok(under_way) => under_way.into_iter().try_for_each(|piece| unsafe { self.empty(piece) }),
             // if there is not enough staging memory for all pieces at once, the rectangles are copied one after another
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
                 // SAFETY: the caller of this function upholds the contract of `Transfers::begin` for each rectangle and its
                 // buffer.
-                single.into_iter().try_for_each(|(buffer, _, rect)| unsafe { self.run(rect, buffer) })
+                single.iter().try_for_each(|(own, _, rect)| unsafe { self.run(*rect, own) })
             }
             Err(error) => Err(error),
         }
@@ -153,9 +154,9 @@ impl Transfers {
     }
 
     /// Packs a piece into staging memory, and submits the copy of the piece from staging memory to the device.
-    unsafe fn fill(&self, rect: &HostRect, piece: Piece, buffer: &Buffer) -> Result<()> {
+    unsafe fn fill(&self, rect: &HostRect, piece: Piece, own: &Rect) -> Result<()> {
         let staging = self.take()?;
-        let (bytes, at) = extent(&piece, rect.rows, rect.dtype.size());
+        let bytes = bytes(&piece, rect);
         let submission = self.queue.guarded("write", |device| {
             let mut mapped = staging.get_mapped_range_mut(..bytes).map_err(|error| self.queue.unmapped(&error))?;
             // SAFETY: the staging buffer is mapped, has room for the piece, and is used by this thread alone. The caller
@@ -164,7 +165,9 @@ impl Transfers {
             drop(mapped);
             staging.unmap();
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("LD") });
-            encoder.copy_buffer_to_buffer(&staging, 0, &buffer.raw, at, bytes);
+            for [at, staged, bytes] in runs(&piece, own, rect.dtype.size()) {
+                encoder.copy_buffer_to_buffer(&staging, staged, &own.buffer.raw, at, bytes);
+            }
             Ok(self.queue.submit(encoder))
         })??;
         self.give_back(staging, Some(submission));
@@ -172,16 +175,17 @@ impl Transfers {
     }
 
     /// Submits one command buffer that copies all pieces in `pieces` from buffers of the device to staging memory.
-    fn submit_copies(&self, pieces: &[(&Buffer, Piece, HostRect)]) -> Result<Vec<UnderWay>> {
+    fn submit_copies(&self, pieces: &[(&Rect, Piece, HostRect)]) -> Result<Vec<UnderWay>> {
         if pieces.is_empty() {
             return Ok(Vec::new());
         }
         let staging: Vec<wgpu::Buffer> = pieces.iter().map(|_| self.take()).collect::<Result<_>>()?;
         let submission = self.queue.guarded("read", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("ST") });
-            for ((buffer, piece, rect), staging) in pieces.iter().zip(&staging) {
-                let (bytes, at) = extent(piece, rect.rows, rect.dtype.size());
-                encoder.copy_buffer_to_buffer(&buffer.raw, at, staging, 0, bytes);
+            for ((own, piece, rect), staging) in pieces.iter().zip(&staging) {
+                for [at, staged, bytes] in runs(piece, own, rect.dtype.size()) {
+                    encoder.copy_buffer_to_buffer(&own.buffer.raw, at, staging, staged, bytes);
+                }
             }
             self.queue.submit(encoder)
         })?;
@@ -191,7 +195,7 @@ impl Transfers {
 
     /// Waits until a piece has been copied from the device to staging memory, and unpacks the piece into its rectangle.
     unsafe fn empty(&self, UnderWay { piece, rect, staging, submission }: UnderWay) -> Result<()> {
-        let (bytes, _) = extent(&piece, rect.rows, rect.dtype.size());
+        let bytes = bytes(&piece, &rect);
         self.queue.map(&staging, self.mode, bytes, &submission)?;
         self.queue.guarded("read", |_| {
             let mapped = staging.get_mapped_range(..bytes).map_err(|error| self.queue.unmapped(&error))?;
@@ -252,9 +256,14 @@ impl Transfers {
     }
 }
 
-/// Returns the size of a piece, and the offset of the piece in the packed matrix with `rows` rows, both in bytes.
-fn extent(piece: &Piece, rows: usize, size: usize) -> (u64, u64) {
-    ((piece.count() * size) as u64, (piece.offset(rows) * size) as u64)
+/// Size of a piece of a rectangle in bytes.
+fn bytes(piece: &Piece, rect: &HostRect) -> u64 {
+    (piece.count() * rect.dtype.size()) as u64
+}
+
+/// The parts of a piece as [`Piece::runs_at`] returns them, in bytes.
+fn runs(piece: &Piece, own: &Rect, size: usize) -> impl Iterator<Item = [u64; 3]> + use<> {
+    piece.runs_at(own.offset, own.ld).map(move |run| run.map(|elements| (elements * size) as u64))
 }
 
 #[cfg(test)]
@@ -262,6 +271,7 @@ mod tests {
     use lapidary_core::copy_threads;
 
     use super::*;
+    use crate::buffer::Buffer;
     use crate::program::tests::queue;
 
     #[test]
@@ -270,7 +280,7 @@ mod tests {
         let (rows, cols) = (40, 50);
         let mut from: Vec<f64> = (0..rows * cols).map(|i| i as f64).collect();
         let mut to = vec![0.0; from.len()];
-        let register = Buffer::new(&queue, size_of_val(&from[..])).unwrap();
+        let register = Rect { buffer: Buffer::new(&queue, size_of_val(&from[..])).unwrap(), offset: 0, ld: rows };
         let rect = |data: &mut [f64]| HostRect::packed(data, rows);
         let [load, store] =
             [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(8)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapidary_backend_wgpu::{WgpuDevice, list, wgpu};
-use lapidary_core::{DType, Device, ErrorKind, HostRect, Instruction, Op, Operand, ProgramCache, Value};
+use lapidary_core::{BufferRect, DType, Device, ErrorKind, HostRect, Instruction, Op, Operand, ProgramCache, Value};
 
 /// Opens the first adapter as a device, or returns `None` if there is no adapter.
 fn first() -> Option<WgpuDevice> {
@@ -112,7 +112,7 @@ fn a_device_that_is_destroyed_is_lost_when_it_is_given_work() {
     let buffer = ours.alloc(8).unwrap();
     device.destroy();
     // SAFETY: the rectangle is the temporary array of two elements, which nothing else accesses.
-    let error = unsafe { ours.write(HostRect::packed(&mut [1.0_f32, 2.0], 2), &buffer).unwrap_err() };
+    let error = unsafe { ours.write(HostRect::packed(&mut [1.0_f32, 2.0], 2), BufferRect::packed(&buffer, 2)).unwrap_err() };
     assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
     assert!(ours.lost().is_some());
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapidary_backend_wgpu::{WgpuDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{Device, HostRect, Instruction, Op, Operand, ProgramCache, Scalar};
+use lapidary_core::{BufferRect, Device, HostRect, Instruction, Op, Operand, ProgramCache, Scalar};
 use lapidary_kernels::{BlockParams, Product};
 
 /// Opens every adapter as a device, and applies `make` to the device. If `LAPIDARY_REQUIRE_WGPU` is set and there is no adapter,
@@ -138,10 +138,10 @@ fn product<T: Scalar>(device: &WgpuDevice, n: usize, [op_a, op_b]: [Op; 2], [a, 
     let product = Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) };
     // SAFETY: the rectangles are vectors of this function, the buffers hold n² elements each, and nothing else accesses them.
     unsafe {
-        device.write(HostRect::packed(&mut a.to_vec(), n), &buffers[0]).unwrap();
-        device.write(HostRect::packed(&mut b.to_vec(), n), &buffers[1]).unwrap();
+        device.write(HostRect::packed(&mut a.to_vec(), n), BufferRect::packed(&buffers[0], n)).unwrap();
+        device.write(HostRect::packed(&mut b.to_vec(), n), BufferRect::packed(&buffers[1], n)).unwrap();
         device.launch(&product).unwrap();
-        device.read(&buffers[2], HostRect::packed(&mut c, n)).unwrap();
+        device.read(BufferRect::packed(&buffers[2], n), HostRect::packed(&mut c, n)).unwrap();
     }
     c
 }

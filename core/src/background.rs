@@ -11,11 +11,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::token::{Pending, Token};
 
-/// Maximum number of threads of a pool. Eight copying threads use the full speed of a link of 55 GB/s.
+/// Maximum number of threads of a pool, and maximum number of parts into which one transfer is divided, so that several threads copy at the
+/// same time. Eight copying threads use the full speed of a link of 55 GB/s. A transfer with as many parts as the pool has threads completes
+/// before the next transfer begins, so that kernels that wait for it start early.
 const MAX_THREADS: usize = 8;
-
-/// Maximum number of parts into which one transfer is divided, so that several threads copy at the same time.
-const MAX_COPY_THREADS: usize = 6;
 
 /// Number of hardware threads that the process may use. The operating system is asked for the number only once, because the
 /// system call takes longer than the copy of a small matrix.
@@ -27,7 +26,7 @@ fn processors() -> usize {
 /// Number of parts into which a transfer of `pieces` pieces is divided; at least one.
 #[must_use]
 pub fn copy_threads(pieces: usize) -> usize {
-    MAX_COPY_THREADS.min(pieces).min(processors()).max(1)
+    MAX_THREADS.min(pieces).min(processors()).max(1)
 }
 
 /// The direction of copies. Each direction has a thread pool of its own. A copy from a device may keep a thread waiting for
@@ -134,7 +133,7 @@ mod tests {
         };
         in_background(CopyPool::ToDevice, (0..2).map(meet).collect()).wait().unwrap();
         assert_eq!([0, 1].map(copy_threads), [1, 1]);
-        assert!((1..=MAX_COPY_THREADS).contains(&copy_threads(1000)));
+        assert!((1..=MAX_THREADS).contains(&copy_threads(1000)));
     }
 
     #[test]

@@ -22,13 +22,26 @@ pub struct Blocking {
     /// Maximum number of tasks into which the update of one step of LU is divided. More tasks balance the load of the devices
     /// better, but fewer tasks load the panel less often.
     pub share: usize,
-    /// Whether LU runs on one device, on which all its matrices lie.
-    pub resident: bool,
+    /// Where LU keeps its matrix during the call.
+    pub place: Place,
+}
+
+/// Where LU keeps its matrix during a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In host memory. Devices load and store strips of the matrix, or work in place.
+    Host,
+    /// In the memory of the only device of the call.
+    Device {
+        /// Whether the device loads the matrix from host memory and stores the factors there. Otherwise the matrix of the call lies in the
+        /// memory of the device.
+        loads: bool,
+    },
 }
 
 impl Blocking {
     fn of_product(mc: usize, nc: usize, kc: usize, nb: usize) -> Self {
-        Blocking { mc, nc, kc, nb, share: usize::MAX, resident: false }
+        Blocking { mc, nc, kc, nb, share: usize::MAX, place: Place::Host }
     }
 
     /// Cuts the inner extent `k` of a product into panels of at most `kc` columns of A.
@@ -135,6 +148,8 @@ pub struct Resources {
     pub element: usize,
     /// Whether all matrices of the call lie on one device. This device then works on the problem as a whole.
     pub resident: bool,
+    /// How LU works in panels on the only device of the call. `None` if the device does not, or if there are several devices.
+    pub lookahead: Option<Lookahead>,
 }
 
 /// Smallest order of a tile that is ever chosen, unless the matrix itself is smaller. A device whose memory cannot hold tiles of
@@ -266,7 +281,7 @@ impl Resources {
     #[must_use]
     pub fn trsm(&self, n: usize, nrhs: usize) -> Blocking {
         if self.resident {
-            return Blocking { mc: nrhs, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, resident: false };
+            return Blocking { mc: nrhs, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, place: Place::Host };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
         // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
@@ -274,7 +289,7 @@ impl Resources {
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
         let strip = STRIP.max(longest_strip(n)).min(nrhs.max(1));
         if self.holds_triangle(n, nb, strip) {
-            return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, resident: false };
+            return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, place: Place::Host };
         }
         let (mc, nb, nc, kc) = match self.copy_limit {
             None => {
@@ -286,7 +301,7 @@ impl Resources {
                 (0, nb.min(TRSM_NB), nc.min(per_device), kc)
             }
         };
-        Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, resident: false }
+        Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, place: Place::Host }
     }
 
     /// Whether the call has a single device, which copies and can hold a triangle of order `n` in blocks of `nb` rows, together with three
@@ -306,31 +321,30 @@ impl Resources {
     pub fn laswp(&self, m: usize, n: usize, side: Side) -> Blocking {
         let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
         if self.resident {
-            return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX, resident: false };
+            return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX, place: Place::Host };
         }
         let pivots = height.saturating_mul(DType::I32.size());
         let fits =
             self.copy_limit.map_or(MAX_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
         let nc = across.div_ceil(self.devices).min(fits).clamp(1, MAX_TILE.max(longest_strip(height)));
-        Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX, resident: false }
+        Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX, place: Place::Host }
     }
 
-    /// Whether the call has a single device, and this device copies and can hold all elements of the problem. The problem has
-    /// `elements` elements, which may use half of the memory limit, and its largest block has `together` elements, which must fit
-    /// in one buffer.
-    fn holds(&self, elements: usize, together: usize) -> bool {
-        let fits =
-            |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements.saturating_mul(self.element) <= limit / 2);
-        self.devices == 1 && fits(elements, self.memory) && fits(together, self.copy_limit)
+    /// Whether the call has a single device, and this device copies and can hold a matrix of `elements` elements in one buffer. An eighth
+    /// of the memory is left for the scratch memory of kernels.
+    fn holds(&self, elements: usize) -> bool {
+        let fits = |limit: Option<usize>, share: usize| limit.is_some_and(|limit| elements <= limit / 8 * share / self.element);
+        self.devices == 1 && fits(self.memory, 7) && fits(self.copy_limit, 4)
     }
 
     /// Block sizes of the LU factorisation of an m×n matrix.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
-        // if the memory of the device holds the whole matrix, to factor the matrix as a whole is faster than to load and store
-        // panels one by one
-        if self.resident || self.holds(m.saturating_mul(n), m.saturating_mul(n)) {
-            return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX, resident: self.resident };
+        // if the memory of the device holds the whole matrix, every element moves only once in each direction
+        if self.resident || self.holds(m.saturating_mul(n)) {
+            let order = m.min(n);
+            let nb = self.lookahead.and_then(|lookahead| lookahead.width(order)).unwrap_or(order.max(1));
+            return Blocking { mc: m, nc: n, kc: n, nb, share: usize::MAX, place: Place::Device { loads: !self.resident } };
         }
         let (nb, nc, share) = match self.copy_limit {
             None => {
@@ -348,7 +362,7 @@ impl Resources {
                 (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
             }
         };
-        Blocking { mc: m, nc, kc: nb, nb, share, resident: false }
+        Blocking { mc: m, nc, kc: nb, nb, share, place: Place::Host }
     }
 }
 

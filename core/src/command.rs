@@ -2,7 +2,7 @@
 
 use enum_dispatch::enum_dispatch;
 
-use crate::instruction::{Access, Instruction, Reg, Region};
+use crate::instruction::{Access, Instruction, Reg, Region, Tile};
 use crate::plan::{MatrixId, Registers};
 
 /// Index of a command in its plan.
@@ -60,18 +60,18 @@ pub trait Effects {
     fn registers(&self, visit: &mut dyn FnMut(Reg));
 }
 
-/// A command that loads a register: it copies the rectangle of a matrix for which the register stands into the register.
+/// A command that loads a tile of a register: it copies the rectangle of a matrix for which the tile stands into the tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ld {
-    /// The register that is loaded.
-    pub reg: Reg,
+    /// The tile that is loaded: the whole register, or a part of a shared register.
+    pub tile: Tile,
 }
 
-/// A command that stores a register: it copies the register into the rectangle of a matrix for which the register stands.
+/// A command that stores a tile of a register: it copies the tile into the rectangle of a matrix for which the tile stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct St {
-    /// The register that is stored.
-    pub reg: Reg,
+    /// The tile that is stored: the whole register, or a part of a shared register.
+    pub tile: Tile,
 }
 
 /// A command that runs an instruction.
@@ -110,9 +110,9 @@ pub struct Bar {
 #[enum_dispatch(Effects)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
-    /// Loads a register from the rectangle of a matrix for which the register stands.
+    /// Loads a tile from the rectangle of a matrix for which the tile stands.
     Ld(Ld),
-    /// Stores a register into the rectangle of a matrix for which the register stands.
+    /// Stores a tile into the rectangle of a matrix for which the tile stands.
     St(St),
     /// Runs an instruction.
     Exec(Exec),
@@ -123,13 +123,11 @@ pub enum Command {
 }
 
 /// Calls `visit` for the two effects of a transfer: `access[0]` is the access to the rectangle of the matrix, and `access[1]` is
-/// the access to the register.
-fn transfer(registers: &Registers, reg: Reg, access: [Access; 2], visit: &mut dyn FnMut(Space, Region, Access)) {
-    let info = &registers[reg];
-    let window = info.window.expect("only a register with a window is transferred");
-    let whole = Region::whole(info.rows, info.cols);
-    visit(Space::Matrix(window.matrix), whole.shifted(window.row, window.col), access[0]);
-    visit(Space::Register(reg), whole, access[1]);
+/// the access to the tile.
+fn transfer(registers: &Registers, tile: Tile, access: [Access; 2], visit: &mut dyn FnMut(Space, Region, Access)) {
+    let window = registers[tile.reg].window.expect("only a register with a window is transferred");
+    visit(Space::Matrix(window.matrix), tile.region.shifted(window.row, window.col), access[0]);
+    visit(Space::Register(tile.reg), tile.region, access[1]);
 }
 
 impl Effects for Ld {
@@ -137,10 +135,10 @@ impl Effects for Ld {
         Queue::Ld
     }
     fn effects(&self, registers: &Registers, visit: &mut dyn FnMut(Space, Region, Access)) {
-        transfer(registers, self.reg, [Access::Read, Access::Write], visit);
+        transfer(registers, self.tile, [Access::Read, Access::Write], visit);
     }
     fn registers(&self, visit: &mut dyn FnMut(Reg)) {
-        visit(self.reg);
+        visit(self.tile.reg);
     }
 }
 
@@ -149,10 +147,10 @@ impl Effects for St {
         Queue::St
     }
     fn effects(&self, registers: &Registers, visit: &mut dyn FnMut(Space, Region, Access)) {
-        transfer(registers, self.reg, [Access::Write, Access::Read], visit);
+        transfer(registers, self.tile, [Access::Write, Access::Read], visit);
     }
     fn registers(&self, visit: &mut dyn FnMut(Reg)) {
-        visit(self.reg);
+        visit(self.tile.reg);
     }
 }
 

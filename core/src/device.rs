@@ -200,6 +200,26 @@ impl DeviceBuffer {
     }
 }
 
+/// A column-major rectangle in a buffer of a device, which is the source or the destination of a transfer. The rectangle has the
+/// shape and the element type of the host rectangle of the transfer.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferRect<'a> {
+    /// The buffer that contains the rectangle.
+    pub buffer: &'a DeviceBuffer,
+    /// Number of elements in the buffer before element (0, 0) of the rectangle.
+    pub offset: usize,
+    /// Number of elements from one column to the next, at least the number of rows and at least 1.
+    pub ld: usize,
+}
+
+impl<'a> BufferRect<'a> {
+    /// A rectangle of `rows` rows without gaps between its columns, at the beginning of `buffer`.
+    #[must_use]
+    pub fn packed(buffer: &'a DeviceBuffer, rows: usize) -> Self {
+        BufferRect { buffer, offset: 0, ld: rows.max(1) }
+    }
+}
+
 /// Host memory that a device's transfers read and write directly, without a staging copy.
 pub trait PinnedMemory: fmt::Debug + Send + Sync {
     /// Address of the memory, aligned for every element type.
@@ -209,17 +229,17 @@ pub trait PinnedMemory: fmt::Debug + Send + Sync {
 /// Work that the engine submits to a device.
 #[derive(Clone, Copy, Debug)]
 pub enum Work<'a> {
-    /// Copies a host rectangle into a buffer, as [`Device::write`] does.
+    /// Copies a host rectangle into a rectangle of a buffer, as [`Device::write`] does.
     Write {
         /// The host rectangle to copy from.
         from: HostRect,
-        /// The buffer to copy to.
-        to: &'a DeviceBuffer,
+        /// The rectangle of a buffer to copy to.
+        to: BufferRect<'a>,
     },
-    /// Copies a buffer into a host rectangle, as [`Device::read`] does.
+    /// Copies a rectangle of a buffer into a host rectangle, as [`Device::read`] does.
     Read {
-        /// The buffer to copy from.
-        from: &'a DeviceBuffer,
+        /// The rectangle of a buffer to copy from.
+        from: BufferRect<'a>,
         /// The host rectangle to copy to.
         to: HostRect,
     },
@@ -247,28 +267,28 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) if host memory is lacking.
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer>;
 
-    /// Copies a host rectangle into a buffer, packed column-major with `ld = rows`. When the method returns, the device has read
-    /// the rectangle. The device may still be writing the buffer, but every method of the device that is called afterwards finds
-    /// the data in the buffer.
+    /// Copies a host rectangle into a rectangle of a buffer. When the method returns, the device has read the host rectangle. The
+    /// device may still be writing the buffer, but every method of the device that is called afterwards finds the data in the
+    /// buffer. The method does not write the memory between the columns of the rectangle of the buffer.
     ///
     /// # Safety
-    /// The rectangle must be readable, and `to` must be a buffer of this device. Nothing else may write the rectangle or the
-    /// buffer until the transfer is complete.
+    /// The host rectangle must be readable, and `to` must lie in a buffer of this device. Nothing else may write the two
+    /// rectangles until the transfer is complete.
     ///
     /// # Errors
     /// The transfer failed.
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()>;
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()>;
 
-    /// Copies a packed buffer into a host rectangle. The method does not write the memory between the columns or rows of the
-    /// rectangle.
+    /// Copies a rectangle of a buffer into a host rectangle. The method does not write the memory between the columns or rows of
+    /// the host rectangle.
     ///
     /// # Safety
-    /// The rectangle must be writable, and `from` must be a buffer of this device. Until the method returns, nothing else may
-    /// access the rectangle or write the buffer.
+    /// The host rectangle must be writable, and `from` must lie in a buffer of this device. Until the method returns, nothing else
+    /// may access the host rectangle or write the rectangle of the buffer.
     ///
     /// # Errors
     /// The transfer failed.
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()>;
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()>;
 
     /// Runs an instruction and returns after its completion.
     ///
@@ -300,7 +320,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         });
         submitted.wait().and(accepted)?;
         // SAFETY: the caller fulfils the safety contract of `read`.
-        reads.iter().try_for_each(|&(from, to)| unsafe { self.read(from, to) })
+        reads.iter().try_for_each(|&(from, to)| unsafe { self.read(BufferRect::packed(from, to.rows), to) })
     }
 
     /// Runs sequences of `length` instructions each. The instructions of one sequence run in order. A device may run instructions

@@ -7,9 +7,11 @@
 //! - A device takes the first task, in plan order, whose predecessors are done. A device that copies matrices may hold one task
 //!   for each kind of queue, so that the ST of one task, the EXEC of the next task and the LD of a third task run at the same
 //!   time.
+//! - A task that uses held registers runs on the device that holds them. The device takes such a task as soon as its predecessors are
+//!   done, if the task consists of transfers.
 //! - A device with two kernel queues alternates between the two queues from task to task. If a device with two kernel queues
-//!   works in place, the kernels of a task may be queued behind the kernels of the task's predecessors before the predecessors
-//!   are done (`dispatch/follow.rs`).
+//!   works in place, or the task uses held registers, the kernels of a task may be queued behind the kernels of the task's
+//!   predecessors before the predecessors are done (`dispatch/follow.rs`).
 //! - The dispatcher assigns memory to registers in plan order, as far as the memory limit of the device allows. The memory of a
 //!   register is free again after the last command that uses the register. A task whose commands run in plan order needs at most
 //!   [`Schedule::footprint`](crate::Schedule::footprint) bytes, so a run cannot deadlock for lack of memory.
@@ -60,6 +62,11 @@ impl Reach {
     /// Whether a register needs no memory, because the device works in place on the matrix of the register's window.
     pub(crate) fn works_in_place(&self, register: &RegisterInfo) -> bool {
         register.window.is_some_and(|window| self.in_place[window.matrix.0 as usize])
+    }
+
+    /// Whether the device with the index `device`, which this value describes, needs memory for a held register.
+    pub(crate) fn holds(&self, device: usize, register: &RegisterInfo) -> bool {
+        register.holder == Some(device) && !self.works_in_place(register)
     }
 }
 
@@ -165,15 +172,14 @@ impl<'p> Dispatcher<'p> {
     #[must_use]
     pub fn new(plan: &'p Plan, graph: &'p Graph, reach: &'p [Reach]) -> Self {
         let (task_unmet, tasks) = (graph.tasks.predecessor_counts().to_vec(), plan.tasks().len());
-        let ready = (0..).take(tasks).filter(|&task: &u32| task_unmet[task as usize] == 0).map(Reverse).collect();
-        Dispatcher {
+        let mut dispatcher = Dispatcher {
             plan,
             graph,
             reach,
             devices: reach.iter().map(|reach| DeviceState::new(plan, reach)).collect(),
             unmet: graph.commands.predecessor_counts().to_vec(),
             task_unmet,
-            ready,
+            ready: BinaryHeap::new(),
             begun: vec![false; tasks],
             memory: vec![None; plan.registers().len()],
             uses: graph.live_ranges.iter().map(|life| life.uses).collect(),
@@ -182,7 +188,20 @@ impl<'p> Dispatcher<'p> {
             touched: false,
             halted: false,
             changed: false,
-        }
+        };
+        let is_ready = |&task: &u32| graph.tasks.predecessor_counts()[task as usize] == 0;
+        (0..).take(tasks).filter(is_ready).for_each(|task| dispatcher.make_ready(task));
+        dispatcher
+    }
+
+    /// Adds a task whose predecessors are done to the tasks that a device may take.
+    fn make_ready(&mut self, task: u32) {
+        let tasks = match self.plan.tasks()[task as usize].device {
+            None => &mut self.ready,
+            Some(device) if self.last_kernel(task).is_none() => &mut self.devices[device].transfers,
+            Some(device) => &mut self.devices[device].own,
+        };
+        tasks.push(Reverse(task));
     }
 
     /// The lanes of one device to which the dispatcher issues commands. A device that copies no matrices has kernel lanes only.
@@ -271,8 +290,8 @@ impl<'p> Dispatcher<'p> {
     /// Whether a command does nothing on a device and is therefore not issued.
     fn is_elided(&self, device: usize, command: CommandId) -> bool {
         match &self.plan.commands()[command as usize] {
-            Command::Ld(ld) => self.in_place(device, ld.reg),
-            Command::St(st) => self.in_place(device, st.reg),
+            Command::Ld(ld) => self.in_place(device, ld.tile.reg),
+            Command::St(st) => self.in_place(device, st.tile.reg),
             Command::Mark(_) | Command::Bar(_) => true,
             Command::Exec(_) => false,
         }
@@ -330,9 +349,10 @@ impl<'p> Dispatcher<'p> {
         taken.under_way += 1;
         taken.wrote |= writes;
         let after = if lane.queue == Queue::Exec { taken.after.take() } else { None };
-        if taken.last_kernel == Some(command) {
-            let task = taken.task;
-            self.let_follow(lane.device, task);
+        let (task, is_last) = (taken.task, taken.last_kernel == Some(command));
+        if is_last {
+            let graph = self.graph;
+            graph.tasks.successors(task).iter().for_each(|&later| self.let_follow(lane.device, later));
         }
         let state = &mut self.devices[lane.device];
         state.under_way[lane.index()] += 1;
@@ -379,16 +399,26 @@ impl<'p> Dispatcher<'p> {
 
     /// Takes the next ready task for a device. Returns false if no task is ready, or if the device should not take a task now.
     fn take(&mut self, device: usize) -> bool {
-        let state = &self.devices[device];
-        if state.out.is_some() || !state.has_room(self.plan) || self.should_leave_to_faster(device) {
+        let state = &mut self.devices[device];
+        if state.out.is_some() {
             return false;
         }
-        let Some(task) = self.next_task(device) else { return false };
+        let task = match state.transfers.pop() {
+            Some(Reverse(task)) => task,
+            None if !state.has_room(self.plan) || self.should_leave_to_faster(device) => return false,
+            None => match self.next_task(device) {
+                Some(task) => task,
+                None => return false,
+            },
+        };
         self.changed = true;
         self.untaken -= 1;
         self.begun[task as usize] = true;
-        let number = self.devices[device].next_queue();
-        let (last_kernel, after) = (self.last_kernel(task), self.last_kernel_before(device, task, number));
+        let last_kernel = self.last_kernel(task);
+        // a task of held registers that has no kernels leaves the order in which tasks use the kernel queues as it is
+        let is_transfer = last_kernel.is_none() && self.plan.tasks()[task as usize].device.is_some();
+        let number = if is_transfer { 0 } else { self.devices[device].next_queue() };
+        let after = self.last_kernel_before(device, task, number);
         let info = &self.plan.tasks()[task as usize];
         let start = info.commands.start;
         let unfinished = info.commands.end - start;
@@ -446,8 +476,13 @@ impl<'p> Dispatcher<'p> {
         self.unfinished -= 1;
         for &later in self.graph.tasks.successors(task) {
             self.task_unmet[later as usize] -= 1;
-            if self.task_unmet[later as usize] == 0 && !self.begun[later as usize] {
-                self.ready.push(Reverse(later));
+            if self.begun[later as usize] {
+                continue;
+            }
+            if self.task_unmet[later as usize] == 0 {
+                self.make_ready(later);
+            } else {
+                self.let_follow(self.plan.tasks()[later as usize].device.unwrap_or(device), later);
             }
         }
     }

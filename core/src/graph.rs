@@ -86,7 +86,7 @@ impl Graph {
     /// Finds all dependencies of a plan, in time linear in the number of its commands.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
-        let mut search = Search::new(plan.matrices());
+        let mut search = Search::new(plan.matrices(), plan.registers());
         for (index, task) in plan.tasks().iter().enumerate() {
             search.task(index, task, plan.commands(), plan.registers());
         }
@@ -135,6 +135,8 @@ fn registers_by_first_use(tasks: &[Task], live_ranges: &[LiveRange]) -> Vec<Reg>
 struct Search<'p> {
     matrices: &'p [MatrixInfo],
     matrix_maps: Vec<AccessMap>,
+    /// The access maps of the held registers.
+    held_maps: Vec<AccessMap>,
     /// The access maps of the current task's registers. The access maps are reused from task to task.
     register_maps: Vec<AccessMap>,
     command_edges: Vec<(u32, u32)>,
@@ -148,11 +150,13 @@ struct Search<'p> {
 }
 
 impl<'p> Search<'p> {
-    fn new(matrices: &'p [MatrixInfo]) -> Self {
+    fn new(matrices: &'p [MatrixInfo], registers: &Registers) -> Self {
         let matrix_maps = matrices.iter().map(|m| AccessMap::new(m.rows, m.cols)).collect();
+        let held_maps = registers.held().map(|reg| AccessMap::new(registers[reg].rows, registers[reg].cols)).collect();
         Search {
             matrices,
             matrix_maps,
+            held_maps,
             register_maps: Vec::new(),
             command_edges: Vec::new(),
             task_edges: Vec::new(),
@@ -187,6 +191,7 @@ impl<'p> Search<'p> {
 
     fn touch(&mut self, id: CommandId, task: &Task, space: Space, region: Region, access: Access) {
         let map = match space {
+            Space::Register(reg) if (reg.0 as usize) < self.held_maps.len() => &mut self.held_maps[reg.0 as usize],
             Space::Register(reg) => &mut self.register_maps[(reg.0 - task.registers.start) as usize],
             Space::Matrix(matrix) if self.matrices[matrix.0 as usize].written => &mut self.matrix_maps[matrix.0 as usize],
             Space::Matrix(_) => {

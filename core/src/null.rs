@@ -4,7 +4,7 @@
 //! much memory was allocated at the same time. A test can make one call of the device fail, and check the state after the
 //! failure.
 
-use crate::device::{Device, DeviceBuffer, HostRect, Operand};
+use crate::device::{BufferRect, Device, DeviceBuffer, HostRect, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
@@ -159,11 +159,11 @@ impl Device for NullDevice {
         Ok(DeviceBuffer::new(NullBuffer { bytes, record: Arc::clone(&self.record) }))
     }
 
-    unsafe fn write(&self, from: HostRect, _: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, _: BufferRect<'_>) -> Result<()> {
         self.note(Request::Write(from.rows, from.cols))
     }
 
-    unsafe fn read(&self, _: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, _: BufferRect<'_>, to: HostRect) -> Result<()> {
         self.note(Request::Read(to.rows, to.cols))
     }
 

@@ -1,8 +1,9 @@
 //! A plan: the commands of one call of a routine, on virtual registers. A plan can be printed.
 //!
 //! A plan groups its commands into *tasks*. One device executes a task from beginning to end, and no other task uses the task's
-//! registers. Tasks exchange data only through the matrices of the call, so that any device can execute any task. In the order of
-//! the plan, the commands form a correct sequential program. The schedule derives the dependencies between the commands from the
+//! registers. Tasks exchange data through the matrices of the call, so that any device can execute any task, or through *held*
+//! registers. A held register belongs to one device for the whole plan, and tasks that use the register run on this device. In the
+//! order of the plan, the commands form a correct sequential program. The schedule derives the dependencies between the commands from the
 //! order of the plan. The dispatcher then chooses the queue, the device and the physical memory of each command.
 
 mod stale;
@@ -60,6 +61,8 @@ pub struct RegisterInfo {
     pub dtype: DType,
     /// The position of the rectangle of a matrix for which the register stands. `None` if the register is scratch memory.
     pub window: Option<Window>,
+    /// Index of the device that holds the register for the whole plan. `None` if the register belongs to a task.
+    pub holder: Option<usize>,
 }
 
 impl RegisterInfo {
@@ -73,8 +76,11 @@ impl RegisterInfo {
 /// The registers of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Registers {
+    /// The held registers come first.
     infos: Vec<RegisterInfo>,
-    /// Size of the largest register in bytes.
+    /// Number of held registers.
+    held: u32,
+    /// Size of the largest register of a task in bytes.
     largest: usize,
 }
 
@@ -85,8 +91,13 @@ impl Registers {
         self.infos.len()
     }
 
-    /// Number of bytes that the register `reg` occupies in the memory of a device that copies: the size of the largest register
-    /// of the plan, divided by a power of two. Registers of similar sizes occupy the same number of bytes, for example the tiles
+    /// The held registers of the plan.
+    pub fn held(&self) -> impl Iterator<Item = Reg> + use<> {
+        (0..self.held).map(Reg)
+    }
+
+    /// Number of bytes that the register `reg` of a task occupies in the memory of a device that copies: the size of the largest
+    /// such register of the plan, divided by a power of two. Registers of similar sizes occupy the same number of bytes, for example the tiles
     /// at the edge of a matrix, or the shrinking tiles of a factorisation. Registers that occupy the same number of bytes can use
     /// the same device memory one after another, so that the engine allocates this memory only once.
     #[must_use]
@@ -120,8 +131,10 @@ pub struct Task {
     pub label: Label,
     /// Indices of the commands of the task.
     pub commands: Range<CommandId>,
-    /// Indices of the registers of the task.
+    /// Indices of the registers of the task, which do not include held registers.
     pub registers: Range<u32>,
+    /// Index of the device that must execute the task. `None` if any device can execute the task.
+    pub device: Option<usize>,
 }
 
 /// The name of a task: a word and a rectangle of the result. The name becomes text only when the plan is printed.
@@ -183,8 +196,30 @@ impl Plan {
 
     /// Begins a task. The commands and registers that are added before the next call of `task` belong to this task.
     pub fn task(&mut self, what: &'static str, region: Region) {
+        self.begin_task(what, region, None);
+    }
+
+    /// Begins a task that uses held registers of the device with the index `device`. The task has kernels only, or transfers only.
+    pub fn task_on(&mut self, device: usize, what: &'static str, region: Region) {
+        self.begin_task(what, region, Some(device));
+    }
+
+    fn begin_task(&mut self, what: &'static str, region: Region, device: Option<usize>) {
         let (command, register) = (id(self.commands.len()), id(self.registers.len()));
-        self.tasks.push(Task { label: Label { what, region }, commands: command..command, registers: register..register });
+        self.tasks.push(Task { label: Label { what, region }, commands: command..command, registers: register..register, device });
+    }
+
+    /// Adds a register that the device with the index `device` holds for the whole plan. The register stands for a rectangle of a matrix.
+    /// `LD` commands load tiles of the register, and `ST` commands store tiles of it.
+    ///
+    /// # Panics
+    /// Panics if a task has begun.
+    pub fn hold(&mut self, device: usize, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> Tile {
+        assert!(self.tasks.is_empty(), "held registers come before tasks");
+        let info = RegisterInfo { holder: Some(device), ..self.info_of_window(matrix, rows, cols) };
+        self.registers.held += 1;
+        self.registers.infos.push(info);
+        Tile { reg: Reg(self.registers.held - 1), region: Region::whole(info.rows, info.cols) }
     }
 
     fn register(&mut self, info: RegisterInfo) -> Tile {
@@ -198,14 +233,18 @@ impl Plan {
     /// Adds a register that stands for a rectangle of a matrix, without an `LD` command. The register of a result needs no `LD`
     /// command if the old elements of the result are not read.
     pub fn window(&mut self, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> Tile {
+        self.register(self.info_of_window(matrix, rows, cols))
+    }
+
+    fn info_of_window(&self, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> RegisterInfo {
         let dtype = self.matrices[matrix.0 as usize].dtype;
         let window = Some(Window { matrix, row: rows.start, col: cols.start });
-        self.register(RegisterInfo { rows: rows.len(), cols: cols.len(), dtype, window })
+        RegisterInfo { rows: rows.len(), cols: cols.len(), dtype, window, holder: None }
     }
 
     /// Adds a register of scratch memory. No routine of this crate uses scratch memory in its plans at present.
     pub fn scratch(&mut self, rows: usize, cols: usize) -> Tile {
-        self.register(RegisterInfo { rows, cols, dtype: self.dtype, window: None })
+        self.register(RegisterInfo { rows, cols, dtype: self.dtype, window: None, holder: None })
     }
 
     fn push(&mut self, command: Command) {
@@ -216,13 +255,20 @@ impl Plan {
     /// Adds a register that stands for a rectangle of a matrix, and an `LD` command that loads the register.
     pub fn ld(&mut self, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> Tile {
         let tile = self.window(matrix, rows, cols);
-        self.push(Ld { reg: tile.reg }.into());
+        self.load(tile);
         tile
     }
 
-    /// Adds an `ST` command that stores the register of `tile` into the rectangle of a matrix for which the register stands.
+    /// Adds an `LD` command that loads `tile` from the rectangle of a matrix for which the tile stands. `tile` is a whole register, or a
+    /// tile of a held register.
+    pub fn load(&mut self, tile: Tile) {
+        self.push(Ld { tile }.into());
+    }
+
+    /// Adds an `ST` command that stores `tile` into the rectangle of a matrix for which the tile stands. `tile` is a whole register, or a
+    /// tile of a held register.
     pub fn st(&mut self, tile: Tile) {
-        self.push(St { reg: tile.reg }.into());
+        self.push(St { tile }.into());
     }
 
     /// Adds an `EXEC` command that runs `instruction`.
@@ -287,6 +333,12 @@ impl Plan {
         size_of_val(self.commands.as_slice()) + size_of_val(self.registers.infos.as_slice()) + size_of_val(self.tasks.as_slice())
     }
 
+    /// Size of all elements of a tile together, in bytes.
+    #[must_use]
+    pub fn bytes_of(&self, tile: Tile) -> usize {
+        tile.rows() * tile.cols() * self.registers[tile.reg].dtype.size()
+    }
+
     /// The matrix and the rectangle for which a tile stands, as text.
     fn algebra(&self, tile: Tile) -> String {
         match self.registers[tile.reg].window {
@@ -295,13 +347,22 @@ impl Plan {
         }
     }
 
+    /// A tile as text: the name of its register, and its rectangle unless the tile is the whole register.
+    fn part(&self, tile: Tile) -> String {
+        let info = &self.registers[tile.reg];
+        if tile.region == Region::whole(info.rows, info.cols) {
+            tile.reg.to_string()
+        } else {
+            format!("{}{}", tile.reg, tile.region)
+        }
+    }
+
     /// One command as text: the operation on registers, followed by the operation on matrices as a formula.
     #[must_use]
     pub fn describe(&self, command: CommandId) -> String {
-        let whole = |reg: Reg| Tile { reg, region: Region::whole(self.registers[reg].rows, self.registers[reg].cols) };
         match &self.commands[command as usize] {
-            Command::Ld(Ld { reg }) => format!("LD   {reg:<19}  {reg} ← {}", self.algebra(whole(*reg))),
-            Command::St(St { reg }) => format!("ST   {reg:<19}  {} ← {reg}", self.algebra(whole(*reg))),
+            Command::Ld(Ld { tile }) => format!("LD   {:<19}  {} ← {}", tile.reg, self.part(*tile), self.algebra(*tile)),
+            Command::St(St { tile }) => format!("ST   {:<19}  {} ← {}", tile.reg, self.algebra(*tile), self.part(*tile)),
             Command::Mark(Mark { queue }) => format!("MARK {queue}"),
             Command::Bar(Bar { queue }) => format!("BAR  {queue}"),
             Command::Exec(Exec { instruction, beside_panel }) => {
@@ -394,6 +455,12 @@ impl fmt::Display for Plan {
         for m in &self.matrices {
             let access = if m.written { "read and written" } else { "read" };
             writeln!(f, "matrix {:<5} {}×{} {} {}, {access}", m.name, m.rows, m.cols, m.dtype, m.layout)?;
+        }
+        for reg in self.registers.held() {
+            let info = &self.registers[reg];
+            let whole = Tile { reg, region: Region::whole(info.rows, info.cols) };
+            let holder = info.holder.unwrap_or_default();
+            writeln!(f, "{reg} stands for {}, held by device {holder}", self.algebra(whole))?;
         }
         for (i, task) in self.tasks.iter().enumerate() {
             writeln!(f, "task {i}: {}", task.label)?;

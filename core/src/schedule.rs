@@ -12,7 +12,7 @@ use crate::dispatch::{Dispatcher, Reach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::instruction::Reg;
-use crate::plan::{Plan, Task};
+use crate::plan::{Plan, RegisterInfo, Task};
 
 /// A plan that is ready to run on certain devices.
 #[derive(Clone, Debug)]
@@ -97,11 +97,12 @@ impl Schedule {
         Dispatcher::new(&self.plan, &self.graph, &self.reach)
     }
 
-    /// Number of bytes of device memory that suffice to run each task alone, with its commands in plan order.
+    /// Number of bytes of device memory that suffice for the held registers and for each task alone, with its commands in plan order.
     #[must_use]
     pub fn footprint(&self, device: usize) -> usize {
         let footprint = |task| task_footprint(&self.plan, &self.graph, &self.reach[device], task);
-        self.plan.tasks().iter().map(footprint).max().unwrap_or(0)
+        let task = self.plan.tasks().iter().map(footprint).max().unwrap_or(0);
+        held_bytes(&self.plan, &self.reach[device], device).saturating_add(task)
     }
 
     /// Total number of bytes of all registers that need memory on a device. The registers of a run never use more memory of the
@@ -110,9 +111,16 @@ impl Schedule {
     pub fn register_bytes(&self, device: usize) -> usize {
         let registers = self.plan.registers();
         let reach = &self.reach[device];
-        let copied = (0..).map(Reg).take(registers.len()).filter(|&reg| !reach.works_in_place(&registers[reg]));
-        copied.map(|reg| registers.footprint(reg)).fold(0, usize::saturating_add)
+        let is_copied = |&reg: &Reg| registers[reg].holder.is_none() && !reach.works_in_place(&registers[reg]);
+        let of_tasks = (0..).map(Reg).take(registers.len()).filter(is_copied).map(|reg| registers.footprint(reg));
+        of_tasks.fold(held_bytes(&self.plan, reach, device), usize::saturating_add)
     }
+}
+
+/// Number of bytes of memory of the held registers that a device holds.
+pub(crate) fn held_bytes(plan: &Plan, reach: &Reach, device: usize) -> usize {
+    let held = plan.registers().held().map(|reg| &plan.registers()[reg]).filter(|info| reach.holds(device, info));
+    held.map(RegisterInfo::bytes).fold(0, usize::saturating_add)
 }
 
 /// Number of bytes of device memory that suffice to run one task alone, with its commands in plan order.

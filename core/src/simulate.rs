@@ -29,10 +29,10 @@ pub struct CostModel {
 impl Cost for CostModel {
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     fn seconds(&self, plan: &Plan, command: &Command) -> f64 {
-        let transfer = |reg| plan.registers()[reg].bytes() as f64 / self.bandwidth;
+        let transfer = |tile| plan.bytes_of(tile) as f64 / self.bandwidth;
         let work = match command {
-            Command::Ld(ld) => transfer(ld.reg),
-            Command::St(st) => transfer(st.reg),
+            Command::Ld(ld) => transfer(ld.tile),
+            Command::St(st) => transfer(st.tile),
             Command::Exec(exec) => exec.instruction.flops() / self.flops,
             Command::Mark(_) | Command::Bar(_) => 0.0,
         };

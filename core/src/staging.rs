@@ -43,10 +43,19 @@ impl Piece {
         self.row + self.col * rows
     }
 
-    /// Row and column of the piece's first element.
+    /// The parts of the piece that are contiguous in a column-major matrix on the device with the leading dimension `ld`, whose element
+    /// (0, 0) lies at `offset`. Each part is described by the position of its first element there, the position of this element in the packed
+    /// piece, and its number of elements.
+    pub fn runs_at(&self, offset: usize, ld: usize) -> impl ExactSizeIterator<Item = [usize; 3]> + use<> {
+        let Piece { row, col, rows, cols } = *self;
+        let (count, length) = if rows == ld || cols == 1 { (1, rows * cols) } else { (cols, rows) };
+        (0..count).map(move |run| [offset + row + (col + run) * ld, run * length, length])
+    }
+
+    /// Number of rows and number of columns of the piece.
     #[must_use]
-    pub fn position(&self) -> [usize; 2] {
-        [self.row, self.col]
+    pub fn extent(&self) -> [usize; 2] {
+        [self.rows, self.cols]
     }
 
     /// The part of a rectangle that the piece covers.
@@ -131,6 +140,15 @@ mod tests {
             }
             assert_eq!(next, rows * cols);
         }
+    }
+
+    #[test]
+    fn a_piece_is_contiguous_on_a_device_if_its_columns_are_as_long_as_the_leading_dimension() {
+        let whole = Piece { row: 0, col: 2, rows: 5, cols: 3 };
+        assert_eq!(whole.runs_at(7, 5).collect::<Vec<_>>(), [[17, 0, 15]]);
+        assert_eq!(whole.runs_at(7, 9).collect::<Vec<_>>(), [[25, 0, 5], [34, 5, 5], [43, 10, 5]]);
+        let part_of_column = Piece { row: 2, col: 1, rows: 3, cols: 1 };
+        assert_eq!(part_of_column.runs_at(7, 9).collect::<Vec<_>>(), [[18, 0, 3]]);
     }
 
     /// An element type of sixteen bytes.

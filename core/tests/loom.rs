@@ -18,8 +18,8 @@ use std::sync::atomic::AtomicBool;
 
 use lapidary_core::null::NullDevice;
 use lapidary_core::{
-    Access, DType, Device, DeviceBuffer, DeviceFacts, DeviceRuntime, Home, HostRect, Instruction, LanePool, Layout, Memory,
-    Operand, Pending, Plan, Queue, RawMat, Region, Result, Run, RunError, Schedule, Token, Value, Work, reach,
+    Access, BufferRect, DType, Device, DeviceBuffer, DeviceFacts, DeviceRuntime, Home, HostRect, Instruction, LanePool, Layout,
+    Memory, Operand, Pending, Plan, Queue, RawMat, Region, Result, Run, RunError, Schedule, Token, Value, Work, reach,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -152,14 +152,14 @@ impl Device for Witness {
         }
     }
 
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        let touches = [on_host(&from, Access::Read), buffer(to, Access::Write)].concat();
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
+        let touches = [on_host(&from, Access::Read), buffer(to.buffer, Access::Write)].concat();
         // SAFETY: the caller fulfils the safety contract of `write`.
         self.note("write", touches, || unsafe { self.null.write(from, to) })
     }
 
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        let touches = [buffer(from, Access::Read), on_host(&to, Access::Write)].concat();
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
+        let touches = [buffer(from.buffer, Access::Read), on_host(&to, Access::Write)].concat();
         // SAFETY: the caller fulfils the safety contract of `read`.
         self.note("read", touches, || unsafe { self.null.read(from, to) })
     }

@@ -85,9 +85,9 @@ mod tuned;
 /// device has to do.
 pub mod backend {
     pub use lapidary_core::{
-        Access, Device, DeviceBuffer, DeviceFacts, DeviceKind, Extent, Feature, HostElements, HostRect, Identity, Instruction,
-        KernelTime, Limits, Lookahead, Memory, Operand, PanelShape, Pending, PinnedMemory, Rates, Reg, Region, StreamQueue,
-        StreamWork, Swaps, Tile, Token, Value, Work,
+        Access, BufferRect, Device, DeviceBuffer, DeviceFacts, DeviceKind, Extent, Feature, HostElements, HostRect, Identity,
+        Instruction, KernelTime, Limits, Lookahead, Memory, Operand, PanelShape, Pending, PinnedMemory, Rates, Reg, Region,
+        StreamQueue, StreamWork, Swaps, Tile, Token, Value, Work,
     };
 }
 

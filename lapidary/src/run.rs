@@ -345,7 +345,8 @@ impl<'a> Planner<'a> {
         let (smallest, copy_limit) = copy_limit(&self.runtimes(), reaches).unzip();
         let memory = reaches.iter().filter(|reach| reach.in_place.contains(&false)).map(|reach| reach.memory).min();
         let element = self.problem.dtype().size();
-        (Resources { devices: self.devices.len(), copy_limit, memory, element, resident: self.resident }, smallest)
+        let lookahead = if let [runtime] = self.runtimes()[..] { runtime.lookahead(self.problem.dtype()) } else { None };
+        (Resources { devices: self.devices.len(), copy_limit, memory, element, resident: self.resident, lookahead }, smallest)
     }
 
     /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on
@@ -378,7 +379,8 @@ impl Machine {
     fn schedule_in_place(&self, problem: &Problem, runtime: &DeviceRuntime, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = runtime.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
-        let resources = Resources { devices: 1, copy_limit: None, memory: None, element: problem.dtype().size(), resident: true };
+        let element = problem.dtype().size();
+        let resources = Resources { devices: 1, copy_limit: None, memory: None, element, resident: true, lookahead: None };
         self.schedules().get(problem, &resources, vec![reach], |reaches| {
             let plan = problem.plan(&resources).map_err(|limit| limit.of(&facts.name))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(&facts.name))

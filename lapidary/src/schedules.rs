@@ -86,7 +86,8 @@ mod tests {
 
     fn get_within(schedules: &Schedules, n: usize, flops: f64, limit: usize) -> Arc<Schedule> {
         let reaches = vec![Reach { memory: 1 << 20, in_place: vec![false; 2], flops, queues: 1 }];
-        let resources = Resources { devices: 1, copy_limit: Some(limit), memory: Some(limit), element: 8, resident: false };
+        let resources =
+            Resources { devices: 1, copy_limit: Some(limit), memory: Some(limit), element: 8, resident: false, lookahead: None };
         let made = |reaches| Ok(Schedule::new(exchanges(n).plan(&resources).unwrap(), reaches).unwrap());
         schedules.get(&exchanges(n), &resources, reaches, made).unwrap()
     }

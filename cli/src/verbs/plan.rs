@@ -94,7 +94,8 @@ pub fn run(args: &Args) -> Result<()> {
 fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
     let limit = args.memory_limit;
     let resident = args.queues.is_some();
-    let resources = Resources { devices: args.devices, copy_limit: limit, memory: limit, element: dtype.size(), resident };
+    let (devices, element) = (args.devices, dtype.size());
+    let resources = Resources { devices, copy_limit: limit, memory: limit, element, resident, lookahead: None };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
     problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;

@@ -1,7 +1,7 @@
 //! Tests of the errors of a device: the device must report an error, and the error must not change other buffers.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, ErrorKind, HostRect, Scalar};
+use lapidary_core::{BufferRect, Device, ErrorKind, HostRect, Scalar};
 
 use crate::properties::memory::completed;
 use crate::{Failure, Trial};
@@ -20,7 +20,7 @@ pub fn too_much_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), F
     trial.ledger.evidence("", N);
     let buffer = completed("faults: completes", device.alloc(N * size_of::<T>()))?;
     // SAFETY: this function owns `sent` and the buffer, which have the same size, and no other command uses them.
-    done(unsafe { device.write(rect(&mut sent), &buffer) })?;
+    done(unsafe { device.write(rect(&mut sent), BufferRect::packed(&buffer, N)) })?;
     for bytes in [1 << 48, 1 << 60] {
         match device.alloc(bytes).map_err(|error| error.kind()) {
             // a device that allocates buffers in host memory may report lack of host memory
@@ -30,6 +30,6 @@ pub fn too_much_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), F
         }
     }
     // SAFETY: this function owns `got` and the buffer, which have the same size, and no other command uses them.
-    done(unsafe { device.read(&buffer, rect(&mut got)) })?;
+    done(unsafe { device.read(BufferRect::packed(&buffer, N), rect(&mut got)) })?;
     if got == sent { Ok(()) } else { Err(Failure::new("faults: buffers survive", "a buffer changed when another was refused")) }
 }

@@ -2,7 +2,8 @@
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, Diag, Element, HostRect, Instruction, Op, Operand, Scalar, Side, Swaps, TrsmMode, Uplo, Value,
+    BufferRect, DType, Device, DeviceBuffer, Diag, Element, HostRect, Instruction, Op, Operand, Scalar, Side, Swaps, TrsmMode,
+    Uplo, Value,
 };
 
 use crate::properties::large::{Large, ROWS, TERMS, bytes};
@@ -45,7 +46,7 @@ pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     // an element that `read` leaves unwritten stays zero, so that the check of C fails
     c.fill(T::ZERO);
     // SAFETY: this function owns `c` and the buffer, both have the same size, and all launched instructions have ended.
-    done(unsafe { device.read(&there, rect(c)) })?;
+    done(unsafe { device.read(BufferRect::packed(&there, ROWS), rect(c)) })?;
     seen.exact("large: exact integers", large.verify())
 }
 
@@ -56,7 +57,7 @@ fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
 fn upload<E: Element>(device: &dyn Device, data: &mut [E]) -> Result<DeviceBuffer, Failure> {
     let buffer = done(device.alloc(size_of_val(data)))?;
     // SAFETY: the caller lends `data` exclusively. The buffer is new, has the size of `data`, and no other command uses it.
-    done(unsafe { device.write(rect(data), &buffer) })?;
+    done(unsafe { device.write(rect(data), BufferRect::packed(&buffer, rect(data).rows)) })?;
     Ok(buffer)
 }
 

@@ -1,7 +1,9 @@
 //! Runs instructions on operands that lie inside larger buffers, and checks the elements around the operands.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{DType, Device, DeviceBuffer, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps};
+use lapidary_core::{
+    BufferRect, DType, Device, DeviceBuffer, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps,
+};
 
 use crate::cases::{Fill, Rng};
 use crate::oracle::Dense;
@@ -72,14 +74,14 @@ impl<'a> Launches<'a> {
     fn upload<E: Element>(&self, data: &mut [E]) -> Result<DeviceBuffer, Failure> {
         let buffer = done(self.device.alloc(size_of_val(data)))?;
         // SAFETY: the caller lends `data` exclusively. The buffer is new, has the size of `data`, and no other command uses it.
-        done(unsafe { self.device.write(HostRect::packed(data, data.len()), &buffer) })?;
+        done(unsafe { self.device.write(HostRect::packed(data, data.len()), BufferRect::packed(&buffer, data.len())) })?;
         Ok(buffer)
     }
 
     fn download<E: Element>(&self, buffer: &DeviceBuffer, mut data: Vec<E>) -> Result<Vec<E>, Failure> {
         let rows = data.len();
         // SAFETY: this function owns `data`, which has at most as many elements as the buffer. All earlier launches have ended.
-        done(unsafe { self.device.read(buffer, HostRect::packed(&mut data, rows)) })?;
+        done(unsafe { self.device.read(BufferRect::packed(buffer, rows), HostRect::packed(&mut data, rows)) })?;
         Ok(data)
     }
 

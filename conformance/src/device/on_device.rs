@@ -2,8 +2,8 @@
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{
-    Device, DeviceBuffer, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, MatMut, MatRef, Operand, Result, Scalar,
-    Side, Swaps, Trsm, TrsmMode, Uplo,
+    BufferRect, Device, DeviceBuffer, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, MatMut, MatRef, Operand,
+    Result, Scalar, Side, Swaps, Trsm, TrsmMode, Uplo,
 };
 
 use crate::Subject;
@@ -22,7 +22,7 @@ impl<D: Device> OnDevice<D> {
         if view.rows() * view.cols() > 0 {
             // SAFETY: the view borrows the matrix for reading. The buffer is new, has the size of the matrix, and no other command
             // uses it.
-            unsafe { self.0.write(HostRect::whole(&view.raw()), &buffer)? };
+            unsafe { self.0.write(HostRect::whole(&view.raw()), BufferRect::packed(&buffer, view.rows()))? };
         }
         Ok(buffer)
     }
@@ -30,7 +30,11 @@ impl<D: Device> OnDevice<D> {
     fn download<T: Element>(&self, buffer: &DeviceBuffer, view: &MatMut<'_, T>) -> Result<()> {
         // SAFETY: the view borrows the matrix exclusively, and the buffer has the size of the matrix. All instructions on `buffer`
         // have ended.
-        if view.rows() * view.cols() > 0 { unsafe { self.0.read(buffer, HostRect::whole(&view.raw())) } } else { Ok(()) }
+        if view.rows() * view.cols() > 0 {
+            unsafe { self.0.read(BufferRect::packed(buffer, view.rows()), HostRect::whole(&view.raw())) }
+        } else {
+            Ok(())
+        }
     }
 
     fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {

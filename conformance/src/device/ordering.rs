@@ -2,7 +2,7 @@
 //! the command must be complete and visible to every thread.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar, Token, Work};
+use lapidary_core::{BufferRect, Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar, Token, Work};
 
 use crate::cases::Rng;
 use crate::properties::memory::completed;
@@ -156,7 +156,7 @@ impl<'d, T: Scalar> Walk<'d, T> {
                 expected[to].fill_with(|| T::from_f64(rng.integer(1000)));
                 // SAFETY: the host matrix and the register belong to this walk and have the same size, and the walk has waited for
                 // all its instructions.
-                done(unsafe { device.write(HostRect::packed(&mut expected[to], N), &registers[to]) })?;
+                done(unsafe { device.write(HostRect::packed(&mut expected[to], N), BufferRect::packed(&registers[to], N)) })?;
             }
             Step::Copy(..) | Step::Scale(..) => {
                 let instruction = instruction(step, registers, expected).expect("the step is an instruction");
@@ -166,7 +166,7 @@ impl<'d, T: Scalar> Walk<'d, T> {
                 let mut got = vec![T::ZERO; N * N];
                 // SAFETY: the matrix `got` and the register belong to this walk and have the same size, and the walk has waited for
                 // all its instructions.
-                done(unsafe { device.read(&registers[from], HostRect::packed(&mut got, N)) })?;
+                done(unsafe { device.read(BufferRect::packed(&registers[from], N), HostRect::packed(&mut got, N)) })?;
                 return Ok(got == expected[from]);
             }
         }

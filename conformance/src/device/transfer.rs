@@ -1,7 +1,7 @@
 //! Tests of transfers: rectangles of host memory must reach the device and come back, and no other memory may be written.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, HostRect, Scalar};
+use lapidary_core::{BufferRect, Device, HostRect, Scalar};
 use proptest::strategy::Strategy;
 
 use crate::cases::storage::storage;
@@ -17,16 +17,17 @@ use crate::{Failure, Scope, Trial};
 struct TransferCase {
     rows: usize,
     cols: usize,
-    /// The storage in host memory of the rectangle that is written, and of the rectangle that is read back.
-    storage: [Storage; 2],
+    /// The storage in host memory of the rectangle that is written, its storage in the buffer of the device, which is column-major in any
+    /// case, and the storage in host memory of the rectangle that is read back.
+    storage: [Storage; 3],
     fill: Fill,
     seed: u64,
 }
 
 impl std::fmt::Display for TransferCase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let TransferCase { rows, cols, storage: [from, to], fill, seed } = self;
-        write!(f, "transfer rows={rows} cols={cols} from:{from} to:{to} {fill} seed={seed:#x}")
+        let TransferCase { rows, cols, storage: [from, there, to], fill, seed } = self;
+        write!(f, "transfer rows={rows} cols={cols} from:{from} device:{there} to:{to} {fill} seed={seed:#x}")
     }
 }
 
@@ -55,7 +56,7 @@ impl Case for TransferCase {
 }
 
 fn cases(scope: &Scope, fill: Fill) -> impl Strategy<Value = TransferCase> + use<> {
-    let storage = proptest::array::uniform2(storage());
+    let storage = proptest::array::uniform3(storage());
     (scope.extents(), storage, crate::cases::seed()).prop_map(move |([rows, cols, _], storage, seed)| {
         // a rectangle without elements is never transferred
         TransferCase { rows: rows.max(1), cols: cols.max(1), storage, fill, seed }
@@ -74,8 +75,8 @@ pub fn round_trip<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     for_elements((2 * large + 1) * large)?;
     let room = trial.subject.facts().limits.buffer / size_of::<T>();
     let rows = (2 * large + 1).min(room / large);
-    let [row, col] = [(0, 1), (3, 0)].map(|skip| Storage { gap: 3, skip, ..Storage::default() });
-    let case = TransferCase { rows, cols: large, storage: [row, col], fill: Fill::Uniform, seed: trial.scope.seed };
+    let storage = [(0, 1), (2, 0), (3, 0)].map(|skip| Storage { gap: 3, skip, ..Storage::default() });
+    let case = TransferCase { rows, cols: large, storage, fill: Fill::Uniform, seed: trial.scope.seed };
     moved::<T>(trial, &case)
 }
 
@@ -95,25 +96,42 @@ pub fn bits<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
 /// many rows as fit.
 fn moved<T: Scalar>(trial: &Trial<'_, dyn Device>, case: &TransferCase) -> Result<(), Failure> {
     let room = trial.subject.facts().limits.buffer / size_of::<T>();
-    let case = &TransferCase { rows: case.rows.min((room / case.cols).max(1)), ..*case };
+    let Storage { gap, skip, .. } = case.storage[1];
+    let rows = (room / (case.cols + skip.1)).saturating_sub(gap + skip.0).max(1);
+    let case = &TransferCase { rows: case.rows.min(rows), ..*case };
     carried::<T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
 }
 
 fn carried<T: Scalar>(device: &dyn Device, case: &TransferCase, seen: &Evidence<'_>) -> Result<(), Failure> {
-    let TransferCase { rows, cols, storage: [from, to], .. } = *case;
+    let TransferCase { rows, cols, storage: [from, Storage { gap, skip, .. }, to], .. } = *case;
     let data = case.fill.matrix::<T>(rows, cols, &mut Rng::new(case.seed));
     let mut source = Stored::<T>::new(&data, from);
     let (before, expected) = (source.clone(), Stored::<T>::new(&data, to));
     let mut target = Stored::<T>::new(&data.map(|_| 0.0), to);
-    let buffer = completed("transfer: completes", device.alloc(rows * cols * size_of::<T>()))?;
-    // SAFETY: this function owns the matrices `source` and `target` and the buffer, which are large enough for the rectangle, and
-    // no other command uses them.
+    let done = |result| completed("transfer: completes", result);
+    let ld = skip.0 + rows + gap;
+    let offset = skip.0 + skip.1 * ld;
+    let mut around = vec![T::from_f64(-0.75); ld * (skip.1 + cols)];
+    let buffer = completed("transfer: completes", device.alloc(size_of_val(&around[..])))?;
+    let (there, all) = (BufferRect { buffer: &buffer, offset, ld }, BufferRect::packed(&buffer, around.len()));
+    let column = |data: &mut [T]| {
+        let rows = data.len();
+        HostRect::packed(data, rows)
+    };
+    // SAFETY: this function owns the matrices `source` and `target`, the vector `around` and the buffer. The buffer is as large as `around`,
+    // and contains the rectangle `there`. No other command uses them.
     unsafe {
-        completed("transfer: completes", device.write(rect(&mut source), &buffer))?;
-        completed("transfer: completes", device.read(&buffer, rect(&mut target)))?;
+        done(device.write(column(&mut around), all))?;
+        done(device.write(rect(&mut source), there))?;
+        done(device.read(there, rect(&mut target)))?;
+        done(device.read(all, column(&mut around)))?;
     }
     read_only("the source", &before, &source)?;
     surroundings("the target", &target)?;
+    let is_inside = |at: &usize| *at >= offset && (at - offset) % ld < rows;
+    if let Some(at) = (0..around.len()).filter(|at| !is_inside(at)).find(|&at| around[at] != T::from_f64(-0.75)) {
+        return Err(Failure::new("transfer: surroundings", format!("element {at} of the device's buffer changed")));
+    }
     let differs = |at| Err(Failure::new("transfer: elements", format!("element {at} of the host's buffer differs")));
     seen.exact("transfer: elements", target.changed(&expected).map_or(Ok(()), differs))
 }
@@ -137,8 +155,8 @@ pub fn indices(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
         // SAFETY: this function owns the arrays `from` and `to` and the buffer, which have the same size, and no other command uses
         // them.
         unsafe {
-            completed("transfer: completes", trial.subject.write(column(&mut from), &buffer))?;
-            completed("transfer: completes", trial.subject.read(&buffer, column(&mut to)))?;
+            completed("transfer: completes", trial.subject.write(column(&mut from), BufferRect::packed(&buffer, rows)))?;
+            completed("transfer: completes", trial.subject.read(BufferRect::packed(&buffer, rows), column(&mut to)))?;
         }
         let differs =
             |i: usize| Err(Failure::new("transfer: elements", format!("index {i} of {rows} is {}, was {}", to[i], sent[i])));

@@ -6,8 +6,8 @@ use std::task::Poll;
 
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Diag, HostRect, Instruction, Memory, Op, Operand, Pending, Result, Scalar, Side,
-    Token, TrsmMode, Uplo, Value, Work,
+    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, Diag, HostRect, Instruction, Memory, Op, Operand, Pending, Result,
+    Scalar, Side, Token, TrsmMode, Uplo, Value, Work,
 };
 
 /// The fault of a device.
@@ -140,20 +140,21 @@ impl Device for WrongDevice {
         }
     }
 
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         // SAFETY: the caller guarantees the contract of `Device::write`. The extra read of the buffer `to` takes as many bytes as
         // the write, so that it stays inside the buffer.
         unsafe {
             if self.is(DeviceFault::OneCommandReordered) && self.writes.fetch_add(1, Ordering::Relaxed) % 5 == 4 {
                 let mut before = vec![0; from.rows * from.cols * from.dtype.size() / 4];
-                self.inner.read(to, words(&mut before))?;
-                *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some((address(to), before));
+                let rows = before.len();
+                self.inner.read(BufferRect::packed(to.buffer, rows), words(&mut before))?;
+                *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some((address(to.buffer), before));
             }
             self.inner.write(from, to)
         }
     }
 
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         let HostRect { rows, cols, row_stride, col_stride, origin, dtype } = to;
         let size = dtype.size();
         let at = |i: usize, j: usize| origin.wrapping_add((i * row_stride + j * col_stride) * size);
@@ -360,8 +361,12 @@ impl WrongDevice {
         unsafe {
             let run = |instruction: Instruction<Operand<'_>>| self.inner.launch(&instruction);
             match a.dtype {
-                DType::F64 => self.inner.write(HostRect::packed(&mut identity::<f64>(a.rows), a.rows), &inverse)?,
-                _ => self.inner.write(HostRect::packed(&mut identity::<f32>(a.rows), a.rows), &inverse)?,
+                DType::F64 => self
+                    .inner
+                    .write(HostRect::packed(&mut identity::<f64>(a.rows), a.rows), BufferRect::packed(&inverse, a.rows))?,
+                _ => self
+                    .inner
+                    .write(HostRect::packed(&mut identity::<f32>(a.rows), a.rows), BufferRect::packed(&inverse, a.rows))?,
             }
             let (from, whole) = (Side::Left, Op::NoTrans);
             run(Instruction::Trsm { mode, side: from, uplo, op: whole, diag, alpha: one, a, b: v })?;
@@ -391,10 +396,11 @@ impl WrongDevice {
         unsafe {
             let (Some(buffer), Some((_, mut before))) = (touched, late) else { return self.inner.launch(instruction) };
             let mut written = vec![0; before.len()];
-            self.inner.read(buffer, words(&mut written))?;
-            self.inner.write(words(&mut before), buffer)?;
+            let there = BufferRect::packed(buffer, before.len());
+            self.inner.read(there, words(&mut written))?;
+            self.inner.write(words(&mut before), there)?;
             self.inner.launch(instruction)?;
-            self.inner.write(words(&mut written), buffer)
+            self.inner.write(words(&mut written), there)
         }
     }
 

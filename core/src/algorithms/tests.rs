@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use super::batched::{self, Each, Solve};
 use super::{MAX_COMMANDS, Problem, gemm, getrf, getrs, laswp, trsm};
-use crate::blocking::{Blocking, Resources};
+use crate::blocking::{Blocking, Place, Resources};
 use crate::command::{Command, CommandId, Effects};
 use crate::dispatch::Reach;
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
-use crate::instruction::{Instruction, Reg, Region, Tile};
-use crate::plan::{MatrixId, Plan, RegisterInfo, Task};
+use crate::instruction::{Access, Instruction, Reg, Region, Tile};
+use crate::plan::{MatrixId, Plan, Task};
 use crate::scalar::DType;
 use crate::schedule::Schedule;
 use crate::simulate::CostModel;
@@ -25,7 +25,7 @@ const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
 const SIZES: [usize; 5] = [1, 3, 4, 8, 11];
 
 fn blocking(share: usize) -> Blocking {
-    Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share, resident: false }
+    Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share, place: Place::Host }
 }
 
 fn product(m: usize, n: usize, k: usize, alpha: f64, beta: f64) -> gemm::Problem {
@@ -52,7 +52,9 @@ fn plans() -> Vec<Plan> {
         plans.push(gemm::plan(&product(m, n, 6, 1.0, 2.0), &Blocking { nc: 7, ..blocking(1) }));
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
-        plans.push(getrf::plan(&factorisation(m, n, Layout::ColMajor), &Blocking { nc: n, resident: true, ..blocking(9) }));
+        for (layout, loads) in [(Layout::ColMajor, false), (Layout::ColMajor, true), (Layout::RowMajor, true)] {
+            plans.push(getrf::plan(&factorisation(m, n, layout), &Blocking { place: Place::Device { loads }, ..blocking(9) }));
+        }
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
         // the search for zero pivots is left out, because it writes no matrix of the plan's element type
         let with_results = batches(m, n)
@@ -91,52 +93,102 @@ fn every_command_has_something_to_do() {
     }
 }
 
-/// The smallest rectangle that contains the windows of all registers in `windows`.
-fn around<'p>(windows: impl Iterator<Item = &'p RegisterInfo>) -> Option<Region> {
-    let corners = windows.filter_map(|info| {
-        let window = info.window?;
-        Some([window.row, window.col, window.row + info.rows, window.col + info.cols])
-    });
+/// The smallest rectangle that contains all rectangles.
+fn around(regions: impl Iterator<Item = Region>) -> Option<Region> {
+    let corners = regions.map(|Region { row, col, rows, cols }| [row, col, row + rows, col + cols]);
     let widen = |a: [usize; 4], b: [usize; 4]| [a[0].min(b[0]), a[1].min(b[1]), a[2].max(b[2]), a[3].max(b[3])];
     let [row, col, end_row, end_col] = corners.reduce(widen)?;
     Some(Region { row, col, rows: end_row - row, cols: end_col - col })
 }
 
-/// The registers that the `ST` commands in the range `commands` store.
-fn stored(plan: &Plan, commands: Range<CommandId>) -> impl Iterator<Item = &RegisterInfo> {
-    commands.filter_map(|command| match &plan.commands()[command as usize] {
-        Command::St(st) => Some(&plan.registers()[st.reg]),
-        _ => None,
-    })
+/// The matrix and the rectangle for which a tile stands. `None` for scratch memory.
+fn place(plan: &Plan, tile: Tile) -> Option<(MatrixId, Region)> {
+    let window = plan.registers()[tile.reg].window?;
+    Some((window.matrix, tile.region.shifted(window.row, window.col)))
+}
+
+/// The rectangles of matrices that the commands of a task write: by `ST` commands, or by kernels through held registers. A task without
+/// such commands loads rectangles.
+fn results(plan: &Plan, commands: Range<CommandId>) -> Vec<(MatrixId, Region)> {
+    let (mut written, mut loaded) = (Vec::new(), Vec::new());
+    for command in &plan.commands()[commands.start as usize..commands.end as usize] {
+        match command {
+            Command::Ld(ld) => loaded.extend(place(plan, ld.tile)),
+            Command::St(st) => written.extend(place(plan, st.tile)),
+            Command::Exec(exec) => exec.instruction.operands(|tile, access| {
+                if access == Access::Write && plan.registers()[tile.reg].holder.is_some() {
+                    written.extend(place(plan, tile));
+                }
+            }),
+            Command::Mark(_) | Command::Bar(_) => {}
+        }
+    }
+    if written.is_empty() { loaded } else { written }
 }
 
 #[test]
 fn matrices_are_declared_as_they_are_used() {
     for plan in plans() {
-        let all = || (0..).map(Reg).take(plan.registers().len()).map(|reg| &plan.registers()[reg]);
+        let registers = || (0..).map(Reg).take(plan.registers().len());
+        let whole = |reg: Reg| Tile { reg, region: Region::whole(plan.registers()[reg].rows, plan.registers()[reg].cols) };
+        let used: Vec<_> = registers().filter_map(|reg| place(&plan, whole(reg))).collect();
+        let results: Vec<_> = plan.tasks().iter().flat_map(|task| results(&plan, task.commands.clone())).collect();
         for (id, matrix) in (0..).map(MatrixId).zip(plan.matrices()) {
-            let is_window = |info: &&RegisterInfo| info.window.is_some_and(|window| window.matrix == id);
-            if let Some(used) = around(all().filter(is_window)) {
+            let of_matrix =
+                |places: &[(MatrixId, Region)]| places.iter().filter(|(of, _)| *of == id).map(|(_, region)| *region).collect();
+            let (used, written): (Vec<_>, Vec<_>) = (of_matrix(&used), of_matrix(&results));
+            if let Some(used) = around(used.into_iter()) {
                 assert_eq!(used, Region::whole(matrix.rows, matrix.cols), "{} of {plan}", matrix.name);
             }
-            let commands = 0..CommandId::try_from(plan.commands().len()).unwrap();
-            assert_eq!(stored(&plan, commands).any(|info| is_window(&info)), matrix.written, "{} of {plan}", matrix.name);
+            assert_eq!(written.is_empty(), !matrix.written, "{} of {plan}", matrix.name);
         }
     }
 }
 
 #[test]
-fn a_task_is_called_by_what_it_stores() {
+fn a_task_is_called_by_its_result() {
     for plan in plans() {
+        let is_float = |matrix: MatrixId| plan.matrices()[matrix.0 as usize].dtype == DType::F64;
         for task in plan.tasks() {
-            let matrix = stored(&plan, task.commands.clone()).filter(|info| info.dtype == DType::F64);
-            let Region { row, col, rows, cols } = around(matrix).expect("each task has a result");
+            let results = results(&plan, task.commands.clone());
+            let of_matrix = results.iter().filter(|(matrix, _)| is_float(*matrix)).map(|(_, region)| *region);
+            let Some(Region { row, col, rows, cols }) = around(of_matrix) else {
+                assert!(["load info", "store pivots"].contains(&task.label.what), "{} of {plan}", task.label);
+                continue;
+            };
             let label = task.label.region;
-            // the task of a panel also stores the rows of U above the panel
-            let above = if task.label.what == "panel" { col - row } else { 0 };
-            let expected = Region { row: row + above, col, rows: rows - above, cols };
-            assert_eq!(label, expected, "{} of {plan}", task.label);
+            if (task.label.what, task.device) == ("update", Some(0)) {
+                // the task may also exchange rows of all columns on the left
+                assert!((label.row, label.rows, label.col + label.cols) == (row, rows, col + cols) && label.col >= col, "{plan}");
+                continue;
+            }
+            // the task of a panel also writes the rows of U above the panel
+            let above = if task.label.what == "panel" { label.row - row } else { 0 };
+            assert!(above <= label.col, "{} of {plan}", task.label);
+            assert_eq!(label, Region { row: row + above, col, rows: rows - above, cols }, "{} of {plan}", task.label);
         }
+    }
+}
+
+/// While a device loads a matrix that it holds, each of its first updates works on one panel at a time. Rows are stored as soon as they are
+/// final.
+#[test]
+fn a_held_matrix_moves_while_the_device_computes() {
+    let blocking = Blocking { place: Place::Device { loads: true }, ..blocking(1) };
+    let plan = getrf::plan(&factorisation(18, 17, Layout::ColMajor), &blocking);
+    let label = |task: &Task| task.label.to_string();
+    let of = |what: &str| plan.tasks().iter().filter(|task| task.label.what == what).map(label).collect::<Vec<_>>();
+    let panels = [0..4, 4..8, 8..12, 12..15, 15..17];
+    assert_eq!(of("load"), panels.clone().map(|Range { start, end }| format!("load [0:18, {start}:{end}]")));
+    let updates =
+        ["update [0:18, 8:12]", "update [0:18, 12:15]", "update [0:18, 15:17]", "update [4:18, 12:15]", "update [4:18, 15:17]"];
+    assert_eq!(of("update"), [&updates[..], &["update [8:18, 15:17]"]].concat());
+    let stored: Vec<Region> = plan.tasks().iter().filter(|task| task.label.what == "store").map(|task| task.label.region).collect();
+    assert_eq!(stored.iter().map(|region| region.rows * region.cols).sum::<usize>(), 18 * 17);
+    // nothing writes a rectangle after it was stored
+    let (graph, tasks) = (crate::graph::Graph::new(&plan), 0..u32::try_from(plan.tasks().len()).unwrap());
+    for task in tasks.filter(|&task| plan.tasks()[task as usize].label.what == "store") {
+        assert_eq!(graph.tasks.successors(task), [0_u32; 0], "{}", plan.tasks()[task as usize].label);
     }
 }
 
@@ -195,7 +247,7 @@ fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
 }
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
-    Resources { devices, copy_limit: limit, memory: limit, element: 8, resident: false }
+    Resources { devices, copy_limit: limit, memory: limit, element: 8, resident: false, lookahead: None }
 }
 
 #[test]
@@ -320,7 +372,8 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
     let sizes = [(1, 1), (8, 300), (300, 8), (170, 130), (1, 3000), (3000, 1), (3, 1000), (1000, 3)];
     for (m, n, devices) in sizes.into_iter().flat_map(|(m, n)| [1, 3].map(|devices| (m, n, devices))) {
         for limit in [40 << 10, 100 << 10, 1 << 20] {
-            let chosen = Resources { devices, copy_limit: Some(limit), memory: Some(limit), element: 8, resident: false };
+            let chosen =
+                Resources { devices, copy_limit: Some(limit), memory: Some(limit), element: 8, resident: false, lookahead: None };
             let plans = [
                 gemm::plan(&product(m, n, 1, 1.0, 1.0), &chosen.gemm(m, n, 1)),
                 gemm::plan(&product(m, n, 50, 1.0, 1.0), &chosen.gemm(m, n, 50)),
@@ -344,7 +397,8 @@ fn long_pieces_are_loaded_while_others_are_multiplied() {
     const LIMIT: usize = 1 << 20;
     let (n, k) = (8, 1_000_000);
     let blocking =
-        Resources { devices: 1, copy_limit: Some(LIMIT), memory: Some(LIMIT), element: 8, resident: false }.gemm(n, n, k);
+        Resources { devices: 1, copy_limit: Some(LIMIT), memory: Some(LIMIT), element: 8, resident: false, lookahead: None }
+            .gemm(n, n, k);
     let plan = gemm::plan(&product(n, n, k, 1.0, 0.0), &blocking);
     let pieces = plan.commands().len() / 3;
     // the speeds are chosen so that the product of two pieces takes as long as the transfer of the two pieces

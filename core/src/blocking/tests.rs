@@ -36,7 +36,7 @@ fn cases() -> impl Iterator<Item = (usize, usize, usize)> {
 }
 
 fn in_place(devices: usize) -> Resources {
-    Resources { devices, copy_limit: None, memory: None, element: 8, resident: false }
+    Resources { devices, copy_limit: None, memory: None, element: 8, resident: false, lookahead: None }
 }
 
 fn copying(devices: usize, limit: usize) -> Resources {

@@ -57,9 +57,15 @@ pub(super) struct DeviceState {
     pub queues: usize,
     /// Number of the kernel queue that runs the task that the device has taken last.
     last_queue: usize,
-    /// The tasks whose kernels may be queued behind the kernels of their predecessors on this device. The dispatcher skips those
-    /// tasks of `followers` that a device has already taken.
-    pub followers: BinaryHeap<Reverse<u32>>,
+    /// Whether kernels of a task may be queued behind the kernels of its predecessors on this device. A kernel queue does not order
+    /// transfers, so this is false for a device that copies the registers of tasks.
+    pub follows: bool,
+    /// The tasks that only this device may take now: the tasks whose kernels may be queued behind the kernels of their predecessors on
+    /// this device, and the ready tasks with kernels that use held registers of this device. The dispatcher skips those tasks of `own`
+    /// that a device has already taken.
+    pub own: BinaryHeap<Reverse<u32>>,
+    /// The ready tasks that transfer held registers of this device.
+    pub transfers: BinaryHeap<Reverse<u32>>,
     /// The error because of which the device has left the run; `None` while the device takes tasks.
     pub out: Option<Error>,
     /// Whether the memory of this device's free physical registers must be freed.
@@ -81,7 +87,9 @@ impl DeviceState {
             copies,
             queues,
             last_queue: queues - 1,
-            followers: BinaryHeap::new(),
+            follows: registers.held().next().is_some() || (!copies && queues > 1),
+            own: BinaryHeap::new(),
+            transfers: BinaryHeap::new(),
             out: None,
             gives_up_memory: false,
         }
@@ -90,17 +98,12 @@ impl DeviceState {
     /// Whether the device may take one more task now.
     pub fn has_room(&self, plan: &Plan) -> bool {
         let Some(last) = self.taken.back() else { return true };
-        if self.copies {
-            let allocated = last.next_register == plan.tasks()[last.task as usize].registers.end;
-            return allocated && self.taken.len() < Queue::ALL.len();
+        if self.follows {
+            let waits = |taken: &&Taken| !(taken.kernels_are_out() || taken.last_kernel.is_none());
+            return self.taken.iter().filter(waits).count() < self.queues;
         }
-        self.follows() && self.taken.iter().filter(|taken| !taken.kernels_are_out()).count() < self.queues
-    }
-
-    /// Whether kernels of a task may be queued behind the kernels of its predecessors on this device. The method returns false
-    /// for a device that copies matrices, because a kernel queue does not order transfers.
-    pub fn follows(&self) -> bool {
-        !self.copies && self.queues > 1
+        let allocated = last.next_register == plan.tasks()[last.task as usize].registers.end;
+        self.copies && allocated && self.taken.len() < Queue::ALL.len()
     }
 
     /// Returns the number of the kernel queue for the next task. The tasks of a device use its kernel queues in turn.

@@ -1,8 +1,8 @@
 //! Tasks whose kernels are queued behind the kernels of their predecessors.
 //!
-//! A device that works in place and has two kernel queues can take a task before the task's predecessors are done. The device may
-//! take a task early only if all kernels of the task's unfinished predecessors have been issued to the same device. Each kernel
-//! queue keeps its own kernels in order. To keep dependent kernels of the two queues in order, the first kernel of a task names
+//! A device that works in place and has two kernel queues can take a task before the task's predecessors are done. So can a device
+//! that holds the registers of the task and of its predecessors. The device may take a task early only if all kernels of the task's
+//! unfinished predecessors have been issued to the same device. Each kernel queue keeps its own kernels in order. To keep dependent kernels of the two queues in order, the first kernel of a task names
 //! the kernel of the other queue that must complete first ([`Issue::after`]). Since kernels are queued early, a device factors a
 //! panel of LU while an update runs, and no kernel queue is empty between two tasks.
 //!
@@ -24,20 +24,16 @@ impl Dispatcher<'_> {
         self.plan.tasks()[task as usize].commands.clone().rev().find(is_kernel)
     }
 
-    /// Adds to the followers of `device` all successors of `task` that the device may now take. The dispatcher calls this method
-    /// when all kernels of `task` have been issued to `device`.
+    /// Lets `device` take `task` if all kernels of the unfinished predecessors of the task have been issued to the device. The dispatcher
+    /// calls this method when all kernels of a predecessor have been issued to `device`, and when a predecessor is done.
     pub(super) fn let_follow(&mut self, device: usize, task: u32) {
-        if !self.devices[device].follows() {
+        if !self.devices[device].follows || self.begun[task as usize] || self.last_kernel(task).is_none() {
             return;
         }
-        let graph = self.graph;
-        for &later in graph.tasks.successors(task) {
-            let given = self.predecessors(device, later).count();
-            let unmet = self.task_unmet[later as usize];
-            if usize::try_from(unmet) == Ok(given) && !self.begun[later as usize] && self.last_kernel(later).is_some() {
-                self.devices[device].followers.push(Reverse(later));
-                self.changed = true;
-            }
+        let given = self.predecessors(device, task).count();
+        if usize::try_from(self.task_unmet[task as usize]) == Ok(given) {
+            self.devices[device].own.push(Reverse(task));
+            self.changed = true;
         }
     }
 
@@ -54,18 +50,18 @@ impl Dispatcher<'_> {
         self.predecessors(device, task).filter(|taken| taken.number != own_queue).filter_map(|taken| taken.last_kernel).last()
     }
 
-    /// Finds the first task, in plan order, that `device` may begin. Removes this task from the list of ready tasks or followers,
-    /// and returns its index.
+    /// Finds the first task, in plan order, that `device` may begin. Removes this task from the tasks that the device may
+    /// take, and returns its index.
     pub(super) fn next_task(&mut self, device: usize) -> Option<u32> {
         let Dispatcher { ready, begun, devices, .. } = self;
-        let followers = &mut devices[device].followers;
-        for tasks in [&mut *ready, &mut *followers] {
+        let own = &mut devices[device].own;
+        for tasks in [&mut *ready, &mut *own] {
             while tasks.peek().is_some_and(|&Reverse(task)| begun[task as usize]) {
                 tasks.pop();
             }
         }
         // `Reverse` inverts the comparison, so the larger entry is the earlier task
-        let first = if followers.peek() > ready.peek() { followers } else { ready };
+        let first = if own.peek() > ready.peek() { own } else { ready };
         first.pop().map(|Reverse(task)| task)
     }
 }

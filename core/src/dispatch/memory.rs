@@ -30,6 +30,9 @@ impl Dispatcher<'_> {
 
     /// Assigns memory to the registers of a device's tasks, in plan order, as far as the memory limit of the device allows.
     pub(super) fn allocate(&mut self, device: usize) -> Result<Memory> {
+        if let Some(memory) = self.allocate_held(device)? {
+            return Ok(memory);
+        }
         for t in 0..self.devices[device].taken.len() {
             let task = self.devices[device].taken[t].task;
             let end = self.plan.tasks()[task as usize].registers.end;
@@ -49,5 +52,24 @@ impl Dispatcher<'_> {
             }
         }
         Ok(Memory::Assigned)
+    }
+
+    /// Assigns memory to the held registers of a device. Returns `None` if all of them have memory, or are no longer used.
+    fn allocate_held(&mut self, device: usize) -> Result<Option<Memory>> {
+        for reg in self.plan.registers().held() {
+            let (info, at) = (&self.plan.registers()[reg], reg.0 as usize);
+            if self.memory[at].is_some() || self.uses[at] == 0 || !self.reach[device].holds(device, info) {
+                continue;
+            }
+            let slots = &mut self.devices[device].slots;
+            match slots.take(info.bytes()) {
+                Grant::Slot(slot) => self.memory[at] = Some(slot),
+                Grant::Release(slot) => return Ok(Some(Memory::Ask(Step::Release(slot)))),
+                Grant::Obtain(slot) => return Ok(Some(Memory::Ask(Step::Obtain(slot)))),
+                // the schedule fits into the memory limit, so the device has refused an allocation
+                Grant::Wait => return slots.shortage(usize::MAX).map_or(Ok(Some(Memory::Assigned)), Err),
+            }
+        }
+        Ok(None)
     }
 }

@@ -27,11 +27,12 @@ impl Dispatcher<'_> {
     /// Reports that a command of this lane failed because the device lacks memory or is lost.
     ///
     /// # Errors
-    /// Returns `error` if the task of the command has written outputs, because no other device can then run the task.
+    /// Returns `error` if the task of the command has written outputs or uses held registers, because no other device can then run the
+    /// task.
     pub fn refuse(&mut self, lane: Lane, command: CommandId, error: Error) -> Result<()> {
         self.report(lane, command);
-        let taken = self.taken(lane.device, command);
-        if taken.wrote {
+        let Taken { task, wrote, .. } = *self.taken(lane.device, command);
+        if wrote || self.plan.tasks()[task as usize].device.is_some() {
             return Err(error);
         }
         self.leave(lane.device, error);
@@ -56,7 +57,7 @@ impl Dispatcher<'_> {
         let needed = task_footprint(self.plan, self.graph, &self.reach[device], task);
         match self.devices[device].slots.shortage(needed) {
             None => Ok(Memory::Assigned),
-            Some(error) if wrote => Err(error),
+            Some(error) if wrote || task.device.is_some() => Err(error),
             Some(error) => {
                 self.leave(device, error);
                 Ok(Memory::Short)

@@ -1,7 +1,7 @@
 //! Runs calls on the resident matrices of one device, on the caller's thread.
 
 use crate::command::Queue;
-use crate::device::{DeviceBuffer, HostRect, Memory, Operand};
+use crate::device::{BufferRect, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
 use crate::engine::columns::Column;
 use crate::engine::{DeviceRuntime, RunError, Trace, TraceEvent, run};
@@ -115,7 +115,7 @@ impl DeviceRuntime {
                 None => return self.launch_each(call, &copies, trace, touched),
             }
             *touched = true;
-            written(&copies).try_for_each(|(from, to)| self.device.read(from, to))
+            written(&copies).try_for_each(|(from, to)| self.device.read(BufferRect::packed(from, to.rows), to))
         }
     }
 
@@ -157,7 +157,7 @@ impl DeviceRuntime {
                 *touched = true;
                 // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the columns in host memory, and only
                 // this call uses the copies of the columns.
-                written(after).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
+                written(after).try_for_each(|(from, to)| unsafe { self.device.read(BufferRect::packed(from, to.rows), to) })
             }
             Some(trace) => {
                 for instruction in call.instructions {
@@ -170,7 +170,7 @@ impl DeviceRuntime {
                 *touched = true;
                 // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the columns in host memory, and only
                 // this call uses the copies of the columns.
-                written(copies).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
+                written(copies).try_for_each(|(from, to)| unsafe { self.device.read(BufferRect::packed(from, to.rows), to) })
             }
         }
     }
@@ -234,7 +234,7 @@ impl DeviceRuntime {
             if is_read {
                 let copy = &copies[copies.len() - 1];
                 // SAFETY: the caller of `run_in_place` lets nothing else access the column, and only this call uses the buffer.
-                unsafe { self.device.write(HostRect::whole(&raw), &copy.buffer.0)? };
+                unsafe { self.device.write(HostRect::whole(&raw), BufferRect::packed(&copy.buffer.0, raw.rows))? };
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Instant;
-use crate::device::{HostRect, Operand};
+use crate::device::{BufferRect, HostRect, Operand};
 use crate::engine::DeviceRuntime;
 use crate::enums::{Diag, Op, Side, TrsmMode, Uplo};
 use crate::error::{Error, ErrorKind, Result};
@@ -84,9 +84,10 @@ impl DeviceRuntime {
         let rows = host.len().min(256);
         let rect = HostRect::packed(&mut host, rows);
         // SAFETY: only this function uses the host matrix and the buffer.
-        let to_device = self.shortest(|| Ok(()), || unsafe { self.device().write(rect, &buffer) })?;
+        let to_device =
+            self.shortest(|| Ok(()), || unsafe { self.device().write(rect, BufferRect::packed(&buffer, rect.rows)) })?;
         // SAFETY: only this function uses the host matrix and the buffer.
-        let back = self.shortest(|| Ok(()), || unsafe { self.device().read(&buffer, rect) })?;
+        let back = self.shortest(|| Ok(()), || unsafe { self.device().read(BufferRect::packed(&buffer, rect.rows), rect) })?;
         Ok([to_device, back])
     }
 
@@ -123,7 +124,7 @@ impl DeviceRuntime {
         };
         let mut host: Vec<E> = (0..of.rows * of.cols).map(|_| next()).collect();
         // SAFETY: only this function uses the host matrix and the buffer.
-        self.note_loss(unsafe { self.device().write(HostRect::packed(&mut host, of.rows), buffer) })
+        self.note_loss(unsafe { self.device().write(HostRect::packed(&mut host, of.rows), BufferRect::packed(buffer, of.rows)) })
     }
 
     /// Calls `work` several times and returns the seconds of the shortest call. The first call of `work` is not counted. The time

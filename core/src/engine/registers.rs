@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use crate::command::{Command, Exec};
-use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
+use crate::device::{BufferRect, DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::dispatch::{Issue, Lane};
 use crate::engine::DeviceRuntime;
 use crate::engine::Run;
 use crate::error::Result;
-use crate::instruction::{Reg, Tile};
+use crate::instruction::{Region, Tile};
 use crate::matrix::{Home, RawMat, Resident};
 use crate::plan::{MatrixId, Window};
 use crate::slots::{Slot, SlotId};
@@ -20,8 +20,7 @@ use crate::token::Token;
 pub(super) struct Kept {
     pub buffer: Arc<DeviceBuffer>,
     pub bytes: usize,
-    /// The matrix that the last command on this memory stored as a whole; `None` if the last command did not store a whole
-    /// matrix.
+    /// The matrix that this memory contains as a whole, if the last command on this memory is a store; `None` otherwise.
     pub stored: Option<MatrixId>,
 }
 
@@ -71,10 +70,10 @@ impl<'d> Registers<'d> {
     }
 
     /// Returns the memory of a physical register.
-    fn get(&self, slot: Slot) -> Arc<DeviceBuffer> {
+    fn kept(&self, slot: Slot) -> &Kept {
         let kept = self.slots.get(&slot.id).expect("a register of a command has memory");
         debug_assert_eq!(kept.bytes, slot.bytes);
-        Arc::clone(&kept.buffer)
+        kept
     }
 
     /// Submits a command to the device. If the command is a kernel, it starts only after the kernels of the other kernel queue
@@ -86,28 +85,30 @@ impl<'d> Registers<'d> {
         }
         match command {
             Command::Ld(ld) => {
-                let (from, to) = self.transfer(run, ld.reg, issue);
+                let (from, to) = self.transfer(run, ld.tile, issue);
                 // SAFETY: the rectangle lies inside a matrix that the caller of `run` keeps borrowed, and the register has the
                 // element type of the matrix. Until the LD has completed, the dispatcher issues no command that conflicts with it.
-                unsafe { self.runtime.device.submit(Work::Write { from, to: &to }, &[]) }
+                unsafe { self.runtime.device.submit(Work::Write { from, to }, &[]) }
             }
             Command::St(st) => {
-                let (to, from) = self.transfer(run, st.reg, issue);
+                let (to, from) = self.transfer(run, st.tile, issue);
                 // SAFETY: the rectangle lies inside a matrix that the caller of `run` keeps borrowed. Until the ST has completed,
                 // the dispatcher issues no command that conflicts with it.
-                unsafe { self.runtime.device.submit(Work::Read { from: &from, to }, &[]) }
+                unsafe { self.runtime.device.submit(Work::Read { from, to }, &[]) }
             }
             Command::Exec(exec) => self.exec(run, exec, lane, issue, after),
             Command::Mark(_) | Command::Bar(_) => unreachable!("the dispatcher passes over empty commands"),
         }
     }
 
-    /// Returns the rectangle of the caller's matrix that the register copies, and the memory of the register.
-    fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue) -> (HostRect, Arc<DeviceBuffer>) {
+    /// Returns the rectangle of the caller's matrix that the tile copies, and the memory of the tile.
+    fn transfer(&self, run: &Run<'_>, Tile { reg, region }: Tile, issue: &Issue) -> (HostRect, BufferRect<'_>) {
         let info = &run.plan.registers()[reg];
         let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
-        let rect = HostRect::part(&run.bindings.0[matrix.0 as usize], row, col, info.rows, info.cols);
-        (rect, self.get(issue.operands[0].expect("a register that is transferred has memory")))
+        let Region { row: own_row, col: own_col, rows, cols } = region;
+        let rect = HostRect::part(&run.bindings.0[matrix.0 as usize], row + own_row, col + own_col, rows, cols);
+        let buffer = &self.kept(issue.operands[0].expect("a register that is transferred has memory")).buffer;
+        (rect, BufferRect { buffer, offset: own_row + own_col * info.rows, ld: info.rows.max(1) })
     }
 
     fn exec(&self, run: &Run<'_>, exec: &Exec, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
@@ -141,7 +142,7 @@ impl<'d> Registers<'d> {
     /// Returns the buffer that holds a tile; `None` if the tile lies in host memory.
     fn memory(&self, run: &Run<'_>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<DeviceBuffer>>> {
         if let Some(slot) = slot {
-            return Ok(Some(self.get(slot)));
+            return Ok(Some(Arc::clone(&self.kept(slot).buffer)));
         }
         let window = run.plan.registers()[tile.reg].window.expect("scratch memory is never in place");
         Ok(match run.bindings.0[window.matrix.0 as usize].home {
@@ -151,10 +152,11 @@ impl<'d> Registers<'d> {
     }
 }
 
-/// The matrix that a command stores as a whole; `None` if the command stores no matrix, or only a part of a matrix.
+/// The matrix that the register of a store command contains as a whole; `None` if the command is no store, or if the register contains only
+/// a part of a matrix. The last command on a held register stores a part of the register, after other commands have stored all other parts.
 fn stored_by(command: &Command, run: &Run<'_>) -> Option<MatrixId> {
     let Command::St(st) = command else { return None };
-    let info = &run.plan.registers()[st.reg];
+    let info = &run.plan.registers()[st.tile.reg];
     let matrix = info.window?.matrix;
     let RawMat { rows, cols, .. } = run.bindings.0[matrix.0 as usize];
     ((info.rows, info.cols) == (rows, cols)).then_some(matrix)

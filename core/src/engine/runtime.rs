@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc as StdArc, OnceLock};
 
 use crate::blocking::Lookahead;
-use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
+use crate::device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
 use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
@@ -209,7 +209,7 @@ impl DeviceRuntime {
         self.settle_streams()?;
         // SAFETY: the caller guarantees that `to` is writable, that nothing else accesses it, and that it has the shape of the
         // resident matrix.
-        let read = self.note_loss(unsafe { self.device.read(&buffer, HostRect::whole(to)) });
+        let read = self.note_loss(unsafe { self.device.read(BufferRect::packed(&buffer, to.rows), HostRect::whole(to)) });
         read.map_err(|error| error.with_outputs(Outputs::PartlyWritten).with("device", &self.facts().name))
     }
 
@@ -290,7 +290,7 @@ impl DeviceRuntime {
         }
         // SAFETY: the caller guarantees that `from` is readable, that nothing else writes it, and that it has the shape of the
         // resident matrix.
-        let written = self.note_loss(unsafe { self.device.write(HostRect::whole(from), &buffer) });
+        let written = self.note_loss(unsafe { self.device.write(HostRect::whole(from), BufferRect::packed(&buffer, from.rows)) });
         written.map_err(|error| error.with("device", &self.facts().name))
     }
 

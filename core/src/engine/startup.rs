@@ -1,7 +1,7 @@
 //! Measures the time that each stage of a device's first call takes.
 
 use crate::clock::Instant;
-use crate::device::{Device, DeviceBuffer, HostRect, Operand};
+use crate::device::{BufferRect, Device, DeviceBuffer, HostRect, Operand};
 use crate::enums::Op;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::Instruction;
@@ -43,7 +43,7 @@ impl Startup {
         let mut host = vec![1.0_f32; N * N];
         let rect = HostRect::packed(&mut host, N);
         // SAFETY: only this function uses the host matrix and the buffers.
-        unsafe { buffers[..2].iter().try_for_each(|buffer| device.write(rect, buffer))? };
+        unsafe { buffers[..2].iter().try_for_each(|buffer| device.write(rect, BufferRect::packed(buffer, rect.rows)))? };
         self.lap("write the operands");
         for stage in ["run", "run again"] {
             // SAFETY: only this function uses the buffers.
@@ -51,7 +51,7 @@ impl Startup {
             self.lap(stage);
         }
         // SAFETY: only this function uses the host matrix and the buffers.
-        unsafe { device.read(&buffers[2], rect)? };
+        unsafe { device.read(BufferRect::packed(&buffers[2], rect.rows), rect)? };
         self.lap("read the result");
         if host.iter().any(|&element| element != N as f32) {
             return Err(Error::new(ErrorKind::DeviceFailed, "startup", "the product of ones is wrong"));

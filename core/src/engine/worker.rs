@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Poll, Waker};
 
 use crate::background::panicked;
-use crate::device::Device;
+use crate::device::{BufferRect, Device};
 use crate::engine::residents::SharedBuffer;
 use crate::engine::stream::{Bound, Group, StreamState, resolve};
 use crate::error::{Error, ErrorKind, Outputs, Result};
@@ -96,8 +96,8 @@ impl Job {
         unsafe {
             match self {
                 Job::Run(instruction, bound) => device.launch(&resolve(&instruction, &bound)),
-                Job::Write(from, to) => device.write(from.column(), &to),
-                Job::Read(from, to) => device.read(&from, to.column()),
+                Job::Write(from, to) => device.write(from.column(), BufferRect::packed(&to, from.column().rows)),
+                Job::Read(from, to) => device.read(BufferRect::packed(&from, to.column().rows), to.column()),
             }
         }
     }

@@ -6,7 +6,7 @@
 use std::cell::UnsafeCell;
 use std::ops::Range;
 
-use lapidary::backend::{Device, DeviceBuffer, HostRect, Instruction, Memory, Operand, Swaps};
+use lapidary::backend::{BufferRect, Device, DeviceBuffer, HostRect, Instruction, Memory, Operand, Swaps};
 use lapidary::{DType, DeviceFacts, Diag, Error, ErrorKind, Op, Result, Scalar, Side, Uplo};
 
 /// A device with a limited memory of its own.
@@ -51,14 +51,14 @@ impl Device for LoopDevice {
         Ok(DeviceBuffer::new(Words(words.into())))
     }
 
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         // SAFETY: the caller of `write` guarantees that the host rectangle may be read, that the buffer may be written, and that no
         // other command conflicts.
         unsafe { each_element(from, to, |host, own, bytes| own.copy_from_nonoverlapping(host, bytes)) };
         Ok(())
     }
 
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         // SAFETY: the caller of `read` guarantees that the host rectangle may be written, that the buffer may be read, and that no
         // other command conflicts.
         unsafe { each_element(to, from, |host, own, bytes| host.copy_from_nonoverlapping(own, bytes)) };
@@ -81,12 +81,12 @@ impl Device for LoopDevice {
 
 /// Calls `visit` for each element of a host rectangle, with three arguments: the element's address in the rectangle, its address in
 /// the buffer, and its size in bytes. The buffer stores the rectangle column-major without gaps.
-unsafe fn each_element(rect: HostRect, buffer: &DeviceBuffer, visit: impl Fn(*mut u8, *mut u8, usize)) {
+unsafe fn each_element(rect: HostRect, BufferRect { buffer, offset, ld }: BufferRect<'_>, visit: impl Fn(*mut u8, *mut u8, usize)) {
     let (own, size) = (buffer.get::<Words>().0.as_ptr().cast::<u8>().cast_mut(), rect.dtype.size());
     for j in 0..rect.cols {
         for i in 0..rect.rows {
             let host = rect.origin.wrapping_add((i * rect.row_stride + j * rect.col_stride) * size);
-            visit(host, own.wrapping_add((i + j * rect.rows) * size), size);
+            visit(host, own.wrapping_add((offset + i + j * ld) * size), size);
         }
     }
 }

@@ -172,10 +172,10 @@ fn traffic(instructions: &[Instruction<RawMat>]) -> [usize; 2] {
 
 impl Cost for &Speeds {
     fn seconds(&self, plan: &Plan, command: &Command) -> f64 {
-        let transfer = |way: usize, reg| self.transfers.map_or(0.0, |ways| ways[way].seconds(plan.registers()[reg].bytes()));
+        let transfer = |way: usize, tile| self.transfers.map_or(0.0, |ways| ways[way].seconds(plan.bytes_of(tile)));
         match command {
-            Command::Ld(ld) => transfer(0, ld.reg),
-            Command::St(st) => transfer(1, st.reg),
+            Command::Ld(ld) => transfer(0, ld.tile),
+            Command::St(st) => transfer(1, st.tile),
             Command::Exec(exec) => self.instruction(&exec.instruction, plan.dtype()),
             Command::Mark(_) | Command::Bar(_) => 0.0,
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::{
-    Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, MatMut, MatRef, Operand, Result,
+    BufferRect, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, MatMut, MatRef, Operand, Result,
 };
 
 use super::runs::RUNS_KEPT;
@@ -95,10 +95,10 @@ impl Device for Paced {
         *free = free.checked_sub(bytes).ok_or_else(|| Error::new(ErrorKind::OutOfMemory, "paced", "nothing is left"))?;
         Ok(DeviceBuffer::new(Bytes(bytes, Arc::clone(&self.free))))
     }
-    unsafe fn write(&self, _: HostRect, _: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, _: HostRect, _: BufferRect<'_>) -> Result<()> {
         self.request()
     }
-    unsafe fn read(&self, _: &DeviceBuffer, _: HostRect) -> Result<()> {
+    unsafe fn read(&self, _: BufferRect<'_>, _: HostRect) -> Result<()> {
         self.request()
     }
     unsafe fn launch(&self, _: &Instruction<Operand<'_>>) -> Result<()> {

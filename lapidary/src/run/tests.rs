@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use lapidary_core::null::{NullDevice, Record, Request};
 use lapidary_core::{
-    Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand, Outputs, Result,
+    BufferRect, Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand, Outputs,
+    Result,
 };
 
 use super::MAX_ATTEMPTS;
@@ -237,11 +238,11 @@ impl Device for Meeting {
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         self.0.alloc(bytes)
     }
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         // SAFETY: the caller fulfils the contract of the trait `Device` for `from` and `to`, which `self.0` requires as well.
         unsafe { self.0.write(from, to) }
     }
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         // SAFETY: the caller fulfils the contract of the trait `Device` for `from` and `to`, which `self.0` requires as well.
         unsafe { self.0.read(from, to) }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use lapidary_core::null::NullDevice;
-use lapidary_core::{Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, HostRect, Instruction, Operand, Result};
+use lapidary_core::{BufferRect, Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, HostRect, Instruction, Operand, Result};
 
 use crate::machine::Machine;
 use crate::open::boxed;
@@ -132,11 +132,11 @@ impl Device for Gated {
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         self.device.alloc(bytes)
     }
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         // SAFETY: the caller fulfils the same contract.
         unsafe { self.device.write(from, to) }
     }
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         // SAFETY: the caller fulfils the same contract.
         unsafe { self.device.read(from, to) }
     }

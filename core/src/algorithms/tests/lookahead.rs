@@ -8,7 +8,7 @@ use crate::simulate::Timeline;
 
 /// Returns the plan of LU with panels of `nb` columns on one device that holds the matrix.
 fn in_panels(m: usize, n: usize, nb: usize) -> Plan {
-    let resident = Resources { devices: 1, copy_limit: None, memory: None, element: 8, resident: true };
+    let resident = Resources { devices: 1, copy_limit: None, memory: None, element: 8, resident: true, lookahead: None };
     let problem = Problem::Getrf { problem: factorisation(m, n, Layout::ColMajor), nb: None };
     problem.by_panels(Some(Lookahead { min_order: m.min(n), min_nb: nb })).unwrap().plan(&resident).unwrap()
 }
@@ -99,15 +99,16 @@ fn panels_and_the_updates_beside_them_run_in_different_queues() {
     assert!(timeline.seconds() < 0.95 * one, "{} s in two queues, {one} s in one", timeline.seconds());
 }
 
-/// A device that copies matrices exchanges the rows on the left of the panels after the last panel, even if its memory holds the whole
-/// matrix. Otherwise it would load these columns in each step.
+/// A device whose memory does not hold the matrix exchanges the rows on the left of the panels after the last panel. Otherwise it would load
+/// these columns in each step.
 #[test]
-fn a_device_that_copies_exchanges_the_rows_on_the_left_at_the_end() {
-    let large = Some(1 << 30);
-    let copying = Resources { devices: 1, copy_limit: large, memory: large, element: 8, resident: false };
-    let labels = |devices: &Resources| {
-        let plan = Problem::Getrf { problem: factorisation(110, 120, Layout::ColMajor), nb: Some(30) }.plan(devices).unwrap();
+fn a_device_that_streams_the_matrix_exchanges_the_rows_on_the_left_at_the_end() {
+    let exchanges = |limit: usize| {
+        let memory = Some(limit);
+        let devices = Resources { devices: 1, copy_limit: memory, memory, element: 8, resident: false, lookahead: None };
+        let plan = Problem::Getrf { problem: factorisation(110, 120, Layout::ColMajor), nb: Some(30) }.plan(&devices).unwrap();
         plan.tasks().iter().filter(|task| task.label.what == "exchange").count()
     };
-    assert_eq!([labels(&copying), labels(&Resources { resident: true, ..copying })], [3, 0]);
+    let bytes = 110 * 120 * 8;
+    assert_eq!([exchanges(bytes), exchanges(2 * bytes)], [3, 0]);
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::command::PanelShape;
-use crate::device::Work;
+use crate::device::{BufferRect, Work};
 use crate::token::Token;
 
 const PANEL: PanelShape = PanelShape { rows: 9, cols: 4 };
@@ -20,10 +20,10 @@ impl Device for Listener {
     fn alloc(&self, _: usize) -> Result<DeviceBuffer> {
         unreachable!("the device works in place")
     }
-    unsafe fn write(&self, _: HostRect, _: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, _: HostRect, _: BufferRect<'_>) -> Result<()> {
         unreachable!("the device works in place")
     }
-    unsafe fn read(&self, _: &DeviceBuffer, _: HostRect) -> Result<()> {
+    unsafe fn read(&self, _: BufferRect<'_>, _: HostRect) -> Result<()> {
         unreachable!("the device works in place")
     }
     unsafe fn launch(&self, _: &Instruction<Operand<'_>>) -> Result<()> {

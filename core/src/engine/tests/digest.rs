@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::TIGHT;
 use super::late::{LateQueues, now};
-use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand, Work};
+use crate::device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::error::{Error, ErrorKind, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::{Access, Instruction};
@@ -73,6 +73,10 @@ pub(super) fn words(buffer: &DeviceBuffer) -> &[UnsafeCell<u64>] {
     &buffer.get::<Words>().0
 }
 
+fn rect_word(rect: BufferRect<'_>, i: usize, j: usize) -> *mut u64 {
+    words(rect.buffer)[rect.offset + i + j * rect.ld].get()
+}
+
 fn address(operand: &Operand<'_>, i: usize, j: usize) -> *mut u64 {
     let base = match operand.memory {
         Memory::Host(base) => base.as_ptr().cast::<u64>(),
@@ -108,21 +112,21 @@ impl Device for DigestDevice {
             if let Some(late) = &self.late { Ok(late.take(self, work, after)) } else { now(self, work).map(|()| Token::DONE) }
         }
     }
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         let short = self.is_short();
         for at in 0..from.rows * from.cols / (1 + usize::from(short)) {
             // SAFETY: the host rectangle lies in a matrix of 8-byte elements that the test keeps borrowed, and no conflicting
             // command runs at the same time.
-            unsafe { *words(to)[at].get() = *rect_cell(&from, at % from.rows, at / from.rows) };
+            unsafe { *rect_word(to, at % from.rows, at / from.rows) = *rect_cell(&from, at % from.rows, at / from.rows) };
         }
         refuse_if(short)
     }
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         let short = self.is_short();
         for at in 0..to.rows * to.cols / (1 + usize::from(short)) {
             // SAFETY: the host rectangle lies in a matrix of 8-byte elements that the test keeps borrowed, and no conflicting
             // command runs at the same time.
-            unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *words(from)[at].get() };
+            unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *rect_word(from, at % to.rows, at / to.rows) };
         }
         refuse_if(short)
     }

@@ -2,6 +2,7 @@
 //! copies. No code of the engine may assume that an element has 4 or 8 bytes.
 
 use super::*;
+use crate::device::BufferRect;
 use crate::enums::Layout::{ColMajor, RowMajor};
 use crate::matrix::Home;
 
@@ -26,13 +27,13 @@ fn start(buffer: &DeviceBuffer) -> *mut u8 {
     buffer.get::<Memories>().0.as_ptr().cast::<u8>().cast_mut()
 }
 
-/// Calls `visit` for each element of a rectangle, with the element's address in host memory, the element's address in the packed
+/// Calls `visit` for each element of a rectangle, with the element's address in host memory, the element's address in the
 /// buffer, and the element's size.
-fn each(rect: HostRect, packed: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)) {
+fn each(rect: HostRect, own: BufferRect<'_>, visit: impl Fn(*mut u8, *mut u8, usize)) {
     let size = rect.dtype.size();
     for (i, j) in (0..rect.cols).flat_map(|j| (0..rect.rows).map(move |i| (i, j))) {
         let host = rect.origin.wrapping_add((i * rect.row_stride + j * rect.col_stride) * size);
-        visit(host, packed.wrapping_add((i + j * rect.rows) * size), size);
+        visit(host, start(own.buffer).wrapping_add((own.offset + i + j * own.ld) * size), size);
     }
 }
 
@@ -43,14 +44,14 @@ impl Device for Copier {
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         Ok(DeviceBuffer::new(Memories((0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect())))
     }
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         // SAFETY: the engine passes a readable host rectangle and a buffer that has room for all elements of the rectangle.
-        each(from, start(to), |host, own, size| unsafe { own.copy_from_nonoverlapping(host, size) });
+        each(from, to, |host, own, size| unsafe { own.copy_from_nonoverlapping(host, size) });
         Ok(())
     }
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         // SAFETY: the engine passes a writable host rectangle and a buffer that holds all elements of the rectangle.
-        each(to, start(from), |host, own, size| unsafe { host.copy_from_nonoverlapping(own, size) });
+        each(to, from, |host, own, size| unsafe { host.copy_from_nonoverlapping(own, size) });
         Ok(())
     }
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {

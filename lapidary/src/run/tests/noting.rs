@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, HostRect, Instruction, Operand, Pending, Result, Token, Work,
+    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, HostRect, Instruction, Operand, Pending, Result, Token,
+    Work,
 };
 
 /// A device that writes each launch, each submission and each wait to a log. A request fails if its log entry is one of `failures`.
@@ -37,10 +38,10 @@ impl Device for Noting {
     fn alloc(&self, _: usize) -> Result<DeviceBuffer> {
         Ok(DeviceBuffer::new(()))
     }
-    unsafe fn write(&self, _: HostRect, _: &DeviceBuffer) -> Result<()> {
+    unsafe fn write(&self, _: HostRect, _: BufferRect<'_>) -> Result<()> {
         Ok(())
     }
-    unsafe fn read(&self, _: &DeviceBuffer, _: HostRect) -> Result<()> {
+    unsafe fn read(&self, _: BufferRect<'_>, _: HostRect) -> Result<()> {
         Ok(())
     }
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {

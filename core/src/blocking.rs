@@ -29,10 +29,12 @@ pub struct Blocking {
 /// Where LU keeps its matrix during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In host memory. Devices load and store strips of the matrix, or work in place.
-    Host,
+    /// In host memory. Several devices load and store strips of the matrix, or one device works in place.
+    Shared,
+    /// In host memory. The memory of the only device of the call holds two panels of the matrix at a time.
+    Streamed,
     /// In the memory of the only device of the call.
-    Device {
+    Held {
         /// Whether the device loads the matrix from host memory and stores the factors there. Otherwise the matrix of the call lies in the
         /// memory of the device.
         loads: bool,
@@ -41,7 +43,7 @@ pub enum Place {
 
 impl Blocking {
     fn of_product(mc: usize, nc: usize, kc: usize, nb: usize) -> Self {
-        Blocking { mc, nc, kc, nb, share: usize::MAX, place: Place::Host }
+        Blocking { mc, nc, kc, nb, share: usize::MAX, place: Place::Shared }
     }
 
     /// Cuts the inner extent `k` of a product into panels of at most `kc` columns of A.
@@ -281,7 +283,7 @@ impl Resources {
     #[must_use]
     pub fn trsm(&self, n: usize, nrhs: usize) -> Blocking {
         if self.resident {
-            return Blocking { mc: nrhs, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, place: Place::Host };
+            return Blocking { mc: nrhs, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, place: Place::Shared };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
         // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
@@ -289,7 +291,7 @@ impl Resources {
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
         let strip = STRIP.max(longest_strip(n)).min(nrhs.max(1));
         if self.holds_triangle(n, nb, strip) {
-            return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, place: Place::Host };
+            return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, place: Place::Shared };
         }
         let (mc, nb, nc, kc) = match self.copy_limit {
             None => {
@@ -301,7 +303,7 @@ impl Resources {
                 (0, nb.min(TRSM_NB), nc.min(per_device), kc)
             }
         };
-        Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, place: Place::Host }
+        Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, place: Place::Shared }
     }
 
     /// Whether the call has a single device, which copies and can hold a triangle of order `n` in blocks of `nb` rows, together with three
@@ -321,13 +323,13 @@ impl Resources {
     pub fn laswp(&self, m: usize, n: usize, side: Side) -> Blocking {
         let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
         if self.resident {
-            return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX, place: Place::Host };
+            return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX, place: Place::Shared };
         }
         let pivots = height.saturating_mul(DType::I32.size());
         let fits =
             self.copy_limit.map_or(MAX_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
         let nc = across.div_ceil(self.devices).min(fits).clamp(1, MAX_TILE.max(longest_strip(height)));
-        Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX, place: Place::Host }
+        Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX, place: Place::Shared }
     }
 
     /// Whether the call has a single device, and this device copies and can hold a matrix of `elements` elements in one buffer. An eighth
@@ -337,6 +339,18 @@ impl Resources {
         self.devices == 1 && fits(self.memory, 7) && fits(self.copy_limit, 4)
     }
 
+    /// Block sizes of LU of a matrix of `m` rows, of which the memory of the only device holds a part. Two panels fit into the memory, of which
+    /// one is loaded while the other one is factored, and four strips of panels that pass through. All panels have about the same width.
+    fn streamed(&self, limit: usize, m: usize, order: usize) -> Blocking {
+        let columns = |bytes: usize| bytes / self.element / m.max(1);
+        let most = (columns(self.memory.unwrap_or(limit)) / 3).min(columns(limit) / 2).max(LEAST_TILE);
+        let nb = order.div_ceil(order.div_ceil(most).max(1)).next_multiple_of(LEAST_TILE).clamp(LEAST_TILE, most);
+        let kc = (nb / 4).clamp(LEAST_TILE, MAX_TERMS);
+        // beyond the square, a panel is not factored, and may be wider
+        let nc = most.min(longest_strip(m)).max(nb);
+        Blocking { mc: m, nc, kc, nb, share: 1, place: Place::Streamed }
+    }
+
     /// Block sizes of the LU factorisation of an m×n matrix.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
@@ -344,7 +358,10 @@ impl Resources {
         if self.resident || self.holds(m.saturating_mul(n)) {
             let order = m.min(n);
             let nb = self.lookahead.and_then(|lookahead| lookahead.width(order)).unwrap_or(order.max(1));
-            return Blocking { mc: m, nc: n, kc: n, nb, share: usize::MAX, place: Place::Device { loads: !self.resident } };
+            return Blocking { mc: m, nc: n, kc: n, nb, share: usize::MAX, place: Place::Held { loads: !self.resident } };
+        }
+        if let (1, Some(limit)) = (self.devices, self.copy_limit) {
+            return self.streamed(limit, m, m.min(n));
         }
         let (nb, nc, share) = match self.copy_limit {
             None => {
@@ -362,7 +379,7 @@ impl Resources {
                 (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
             }
         };
-        Blocking { mc: m, nc, kc: nb, nb, share, place: Place::Host }
+        Blocking { mc: m, nc, kc: nb, nb, share, place: Place::Shared }
     }
 }
 
@@ -386,7 +403,9 @@ fn longest_strip(height: usize) -> usize {
 const TRSM_NB: usize = 256;
 /// Maximum number of diagonal blocks of a triangular solve on a single device whose memory holds both matrices.
 const HELD_BLOCKS: usize = 8;
-/// Maximum number of columns of a panel of a matrix that a device copies part by part: `4·P/B` for a device that computes P
+/// Maximum number of columns of a strip of a panel of LU that passes through a device. Products with more terms are not faster.
+const MAX_TERMS: usize = 2048;
+/// Maximum number of columns of a panel of a matrix that devices copy part by part: `4·P/B` for a device that computes P
 /// floating-point operations per second and copies B bytes per second. The value of `COPIED_NB` suits a memory bus of a few GB/s
 /// for each core.
 const COPIED_NB: usize = 768;

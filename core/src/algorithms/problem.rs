@@ -2,7 +2,7 @@
 //! divide a problem into too many commands, the functions of this module return an error.
 
 use crate::algorithms::{batched, gemm, getrf, getrs, laswp, trsm};
-use crate::blocking::{Blocking, Lookahead, Resources};
+use crate::blocking::{Blocking, Lookahead, Place, Resources};
 use crate::error::{Error, ErrorKind};
 use crate::instruction::Instruction;
 use crate::plan::Plan;
@@ -220,7 +220,12 @@ fn trsm_blocking(p: &trsm::Problem, devices: &Resources) -> Blocking {
 
 fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) -> Blocking {
     let chosen = devices.getrf(p.m, p.n);
-    Blocking { nb: nb.unwrap_or(chosen.nb), ..chosen }
+    match (nb, chosen.place) {
+        (None, _) => chosen,
+        // the memory of the device determines the width of a panel, and the caller that of the strips in which panels pass through
+        (Some(nb), Place::Streamed) => Blocking { kc: nb.min(chosen.kc), ..chosen },
+        (Some(nb), Place::Shared | Place::Held { .. }) => Blocking { nb, ..chosen },
+    }
 }
 
 /// Block sizes of the two triangular solves, and block sizes of the row exchanges.

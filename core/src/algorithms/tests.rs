@@ -25,7 +25,7 @@ const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
 const SIZES: [usize; 5] = [1, 3, 4, 8, 11];
 
 fn blocking(share: usize) -> Blocking {
-    Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share, place: Place::Host }
+    Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share, place: Place::Shared }
 }
 
 fn product(m: usize, n: usize, k: usize, alpha: f64, beta: f64) -> gemm::Problem {
@@ -53,8 +53,10 @@ fn plans() -> Vec<Plan> {
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
         for (layout, loads) in [(Layout::ColMajor, false), (Layout::ColMajor, true), (Layout::RowMajor, true)] {
-            plans.push(getrf::plan(&factorisation(m, n, layout), &Blocking { place: Place::Device { loads }, ..blocking(9) }));
+            plans.push(getrf::plan(&factorisation(m, n, layout), &Blocking { place: Place::Held { loads }, ..blocking(9) }));
         }
+        let streamed = Blocking { place: Place::Streamed, kc: 3, ..blocking(1) };
+        plans.extend([Layout::ColMajor, Layout::RowMajor].map(|layout| getrf::plan(&factorisation(m, n, layout), &streamed)));
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
         // the search for zero pivots is left out, because it writes no matrix of the plan's element type
         let with_results = batches(m, n)
@@ -174,7 +176,7 @@ fn a_task_is_called_by_its_result() {
 /// final.
 #[test]
 fn a_held_matrix_moves_while_the_device_computes() {
-    let blocking = Blocking { place: Place::Device { loads: true }, ..blocking(1) };
+    let blocking = Blocking { place: Place::Held { loads: true }, ..blocking(1) };
     let plan = getrf::plan(&factorisation(18, 17, Layout::ColMajor), &blocking);
     let label = |task: &Task| task.label.to_string();
     let of = |what: &str| plan.tasks().iter().filter(|task| task.label.what == what).map(label).collect::<Vec<_>>();

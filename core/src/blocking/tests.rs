@@ -195,13 +195,9 @@ fn two_strips_take_the_memory_of_exchanges() {
 
 #[test]
 fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
-    for (m, n, devices) in cases() {
+    for (m, n, devices) in cases().into_iter().filter(|(_, _, devices)| *devices > 1) {
         for limit in limits() {
             let Blocking { nb, nc, share, .. } = copying(devices, limit).getrf(m, n);
-            if is_held(&copying(devices, limit), m * n) {
-                assert_eq!(nb, m.min(n));
-                continue;
-            }
             let fits = |nb: usize| 3 * 8 * m * nb <= limit;
             assert!((LEAST_TILE..=COPIED_NB).contains(&nb));
             // strips are wider than `nb` only if the matrix has fewer rows than `nb`
@@ -209,6 +205,28 @@ fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
             assert!(nb == LEAST_TILE || fits(nb), "{m}×{n} within {limit}: {nb}");
             assert!(nb == COPIED_NB || !fits(nb + 1), "{m}×{n} within {limit}: {nb}");
             assert!(share >= 2 * devices, "tasks to choose from");
+        }
+    }
+}
+
+/// A device that cannot hold the matrix holds two panels and four strips, each of which takes at most a quarter of the memory of a panel.
+/// No wider panels would be fewer.
+#[test]
+fn two_panels_and_four_strips_take_the_memory_of_a_factorisation_on_one_device() {
+    for (m, n, _) in cases() {
+        for limit in limits() {
+            let (order, devices) = (m.min(n), copying(1, limit));
+            let Blocking { nb, nc, kc, place, .. } = devices.getrf(m, n);
+            if m * n <= limit / 8 / 8 * 4 {
+                assert_eq!((nb, place), (order.max(1), Place::Held { loads: true }));
+                continue;
+            }
+            let fits = |nb: usize| 3 * 8 * m * nb <= limit;
+            assert!(nb == LEAST_TILE || (fits(nb) && kc <= (nb / 4).max(LEAST_TILE)), "{m}×{n} within {limit}: {nb}, {kc}");
+            assert!(nc == nb || (fits(nc) && m * nc <= MAX_ELEMENTS), "{m}×{n} within {limit}: {nc}");
+            let fewer = order.div_ceil(order.div_ceil(nb).max(2) - 1);
+            assert!(nb >= order || !fits(fewer), "{m}×{n} within {limit}: panels of {nb} columns, {fewer} fit");
+            assert_eq!(place, Place::Streamed);
         }
     }
 }
@@ -265,5 +283,5 @@ fn a_block_that_is_held_fits_in_a_buffer() {
     let trsm = |limit| resources(limit).trsm(n, n).nb;
     assert_eq!([2 * strip, 2 * strip - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);
     let getrf = |limit| resources(limit).getrf(n, n).nb;
-    assert_eq!([2 * matrix, 2 * matrix - 1].map(getrf), [n, COPIED_NB]);
+    assert_eq!([2 * matrix, 2 * matrix - 16].map(getrf), [n, n / 2]);
 }

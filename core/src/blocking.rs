@@ -33,6 +33,11 @@ pub enum Place {
     Shared,
     /// In host memory. The memory of the only device of the call holds two panels of the matrix at a time.
     Streamed,
+    /// In the memory of all devices of the call together.
+    Distributed {
+        /// Number of devices.
+        devices: usize,
+    },
     /// In the memory of the only device of the call.
     Held {
         /// Whether the device loads the matrix from host memory and stores the factors there. Otherwise the matrix of the call lies in the
@@ -148,6 +153,8 @@ pub struct Resources {
     pub memory: Option<usize>,
     /// Size of one element in bytes.
     pub element: usize,
+    /// Whether no device works in place on the first matrix of the plan.
+    pub all_copy: bool,
     /// Whether all matrices of the call lie on one device. This device then works on the problem as a whole.
     pub resident: bool,
     /// How LU works in panels on the only device of the call. `None` if the device does not, or if there are several devices.
@@ -351,6 +358,18 @@ impl Resources {
         Blocking { mc: m, nc, kc, nb, share: 1, place: Place::Streamed }
     }
 
+    /// Block sizes of LU of a matrix that several devices hold together. `None` if a device works in place, or if the memory of a device has
+    /// no room for its blocks and four panels.
+    fn distributed(&self, m: usize, n: usize) -> Option<Blocking> {
+        let limit = self.copy_limit.filter(|_| self.all_copy)?;
+        let nb = m.min(n).div_ceil(BLOCKS_PER_DEVICE * self.devices).next_multiple_of(LEAST_TILE).max(LEAST_TILE);
+        let columns = |bytes: usize| bytes / self.element / m.max(1);
+        let own = block_count(n, nb).div_ceil(self.devices).saturating_add(4).saturating_mul(nb);
+        let fits = own <= columns(self.memory.unwrap_or(limit) / 8 * 7) && nb <= columns(limit / 2);
+        let place = Place::Distributed { devices: self.devices };
+        fits.then_some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
+    }
+
     /// Block sizes of the LU factorisation of an m×n matrix.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
@@ -362,6 +381,9 @@ impl Resources {
         }
         if let (1, Some(limit)) = (self.devices, self.copy_limit) {
             return self.streamed(limit, m, m.min(n));
+        }
+        if let Some(blocking) = self.distributed(m, n) {
+            return blocking;
         }
         let (nb, nc, share) = match self.copy_limit {
             None => {
@@ -403,6 +425,9 @@ fn longest_strip(height: usize) -> usize {
 const TRSM_NB: usize = 256;
 /// Maximum number of diagonal blocks of a triangular solve on a single device whose memory holds both matrices.
 const HELD_BLOCKS: usize = 8;
+/// Number of blocks of a distributed matrix for each device. With more blocks, the devices finish closer together, but the products of the
+/// updates have fewer terms.
+const BLOCKS_PER_DEVICE: usize = 8;
 /// Maximum number of columns of a strip of a panel of LU that passes through a device. Products with more terms are not faster.
 const MAX_TERMS: usize = 2048;
 /// Maximum number of columns of a panel of a matrix that devices copy part by part: `4·P/B` for a device that computes P

@@ -49,7 +49,9 @@ pub enum Space {
 ///
 /// A register with a window *stands for* a rectangle of a matrix: a command that reads or writes the register counts as a command
 /// that reads or writes the rectangle. A device that can access the matrix directly may therefore work on the rectangle in place,
-/// and may run its commands in any order that the dependencies allow.
+/// and may run its commands in any order that the dependencies allow. Only a command that transfers a tile of a *held* register counts as a
+/// command that reads or writes the rectangle of the tile. A device may work in place on a held register if no other register of the plan stands
+/// for the same elements.
 #[enum_dispatch]
 pub trait Effects {
     /// The kind of queue that executes the command.
@@ -160,7 +162,9 @@ impl Effects for Exec {
     }
     fn effects(&self, registers: &Registers, visit: &mut dyn FnMut(Space, Region, Access)) {
         self.instruction.operands(|tile, access| {
-            if let Some(window) = registers[tile.reg].window {
+            let info = &registers[tile.reg];
+            // a kernel never touches a matrix through a held register, because only transfers connect the two
+            if let (Some(window), None) = (info.window, info.holder) {
                 visit(Space::Matrix(window.matrix), tile.region.shifted(window.row, window.col), access);
             }
             visit(Space::Register(tile.reg), tile.region, access);

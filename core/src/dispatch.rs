@@ -338,7 +338,7 @@ impl<'p> Dispatcher<'p> {
         let taken = &self.devices[device].taken[t];
         let born = taken.next_register == self.plan.tasks()[taken.task as usize].registers.end
             || self.graph.live_ranges[self.graph.registers_by_first_use[taken.next_register as usize].0 as usize].first > command;
-        born && self.unmet[command as usize] == 0
+        born && self.unmet[command as usize] == 0 && self.held_have_memory(device, command)
     }
 
     fn issue(&mut self, lane: Lane, command: CommandId) -> Issue {
@@ -433,6 +433,7 @@ impl<'p> Dispatcher<'p> {
             last_kernel,
             after,
         });
+        self.want_held(device, task);
         if unfinished == 0 {
             self.finish(device, task);
         }

@@ -2,8 +2,7 @@
 //!
 //! A plan groups its commands into *tasks*. One device executes a task from beginning to end, and no other task uses the task's
 //! registers. Tasks exchange data through the matrices of the call, so that any device can execute any task, or through *held*
-//! registers. A held register belongs to one device for the whole plan, and tasks that use the register run on this device. In the
-//! order of the plan, the commands form a correct sequential program. The schedule derives the dependencies between the commands from the
+//! registers. A held register belongs to one device, and all tasks that use the register run on this device. In the order of the plan, the commands form a correct sequential program. The schedule derives the dependencies between the commands from the
 //! order of the plan. The dispatcher then chooses the queue, the device and the physical memory of each command.
 
 mod stale;
@@ -61,7 +60,7 @@ pub struct RegisterInfo {
     pub dtype: DType,
     /// The position of the rectangle of a matrix for which the register stands. `None` if the register is scratch memory.
     pub window: Option<Window>,
-    /// Index of the device that holds the register for the whole plan. `None` if the register belongs to a task.
+    /// Index of the device that holds the register. `None` if the register belongs to a task.
     pub holder: Option<usize>,
 }
 
@@ -80,8 +79,8 @@ pub struct Registers {
     infos: Vec<RegisterInfo>,
     /// Number of held registers.
     held: u32,
-    /// Size of the largest register of a task in bytes.
-    largest: usize,
+    /// Size in bytes of the largest held register, and of the largest register of a task.
+    largest: [usize; 2],
 }
 
 impl Registers {
@@ -96,13 +95,13 @@ impl Registers {
         (0..self.held).map(Reg)
     }
 
-    /// Number of bytes that the register `reg` of a task occupies in the memory of a device that copies: the size of the largest
-    /// such register of the plan, divided by a power of two. Registers of similar sizes occupy the same number of bytes, for example the tiles
+    /// Number of bytes that the register `reg` occupies in the memory of a device that copies: the size of the largest register of
+    /// the plan, divided by a power of two. Held registers and registers of tasks are counted separately. Registers of similar sizes occupy the same number of bytes, for example the tiles
     /// at the edge of a matrix, or the shrinking tiles of a factorisation. Registers that occupy the same number of bytes can use
     /// the same device memory one after another, so that the engine allocates this memory only once.
     #[must_use]
     pub fn footprint(&self, reg: Reg) -> usize {
-        footprint(self[reg].bytes(), self.largest)
+        footprint(self[reg].bytes(), self.largest[usize::from(self[reg].holder.is_none())])
     }
 
     /// Whether the plan has no registers.
@@ -209,8 +208,8 @@ impl Plan {
         self.tasks.push(Task { label: Label { what, region }, commands: command..command, registers: register..register, device });
     }
 
-    /// Adds a register that the device with the index `device` holds for the whole plan. The register stands for a rectangle of a matrix.
-    /// `LD` commands load tiles of the register, and `ST` commands store tiles of it.
+    /// Adds a register that the device with the index `device` holds from the first task that uses the register to the last one. The register
+    /// stands for a rectangle of a matrix. `LD` commands load tiles of the register, and `ST` commands store tiles of it.
     ///
     /// # Panics
     /// Panics if a task has begun.
@@ -218,13 +217,14 @@ impl Plan {
         assert!(self.tasks.is_empty(), "held registers come before tasks");
         let info = RegisterInfo { holder: Some(device), ..self.info_of_window(matrix, rows, cols) };
         self.registers.held += 1;
+        self.registers.largest[0] = self.registers.largest[0].max(info.bytes());
         self.registers.infos.push(info);
         Tile { reg: Reg(self.registers.held - 1), region: Region::whole(info.rows, info.cols) }
     }
 
     fn register(&mut self, info: RegisterInfo) -> Tile {
         let reg = Reg(id(self.registers.len()));
-        self.registers.largest = self.registers.largest.max(info.bytes());
+        self.registers.largest[1] = self.registers.largest[1].max(info.bytes());
         self.registers.infos.push(info);
         self.tasks.last_mut().expect("a register belongs to a task").registers.end += 1;
         Tile { reg, region: Region::whole(info.rows, info.cols) }

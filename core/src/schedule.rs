@@ -8,11 +8,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 
+use crate::command::CommandId;
 use crate::dispatch::{Dispatcher, Reach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::instruction::Reg;
-use crate::plan::{Plan, RegisterInfo, Task};
+use crate::plan::{Plan, Task};
 
 /// A plan that is ready to run on certain devices.
 #[derive(Clone, Debug)]
@@ -102,7 +103,7 @@ impl Schedule {
     pub fn footprint(&self, device: usize) -> usize {
         let footprint = |task| task_footprint(&self.plan, &self.graph, &self.reach[device], task);
         let task = self.plan.tasks().iter().map(footprint).max().unwrap_or(0);
-        held_bytes(&self.plan, &self.reach[device], device).saturating_add(task)
+        held_bytes(&self.plan, &self.graph, &self.reach[device], device).saturating_add(task)
     }
 
     /// Total number of bytes of all registers that need memory on a device. The registers of a run never use more memory of the
@@ -111,31 +112,47 @@ impl Schedule {
     pub fn register_bytes(&self, device: usize) -> usize {
         let registers = self.plan.registers();
         let reach = &self.reach[device];
-        let is_copied = |&reg: &Reg| registers[reg].holder.is_none() && !reach.works_in_place(&registers[reg]);
-        let of_tasks = (0..).map(Reg).take(registers.len()).filter(is_copied).map(|reg| registers.footprint(reg));
-        of_tasks.fold(held_bytes(&self.plan, reach, device), usize::saturating_add)
+        let is_copied = |&reg: &Reg| {
+            let info = &registers[reg];
+            info.holder.is_none_or(|holder| holder == device) && !reach.works_in_place(info)
+        };
+        let copied = (0..).map(Reg).take(registers.len()).filter(is_copied);
+        copied.map(|reg| registers.footprint(reg)).fold(0, usize::saturating_add)
     }
 }
 
-/// Number of bytes of memory of the held registers that a device holds.
-pub(crate) fn held_bytes(plan: &Plan, reach: &Reach, device: usize) -> usize {
-    let held = plan.registers().held().map(|reg| &plan.registers()[reg]).filter(|info| reach.holds(device, info));
-    held.map(RegisterInfo::bytes).fold(0, usize::saturating_add)
+/// Number of bytes of device memory that suffice for the held registers of a device, if its tasks run in plan order.
+fn held_bytes(plan: &Plan, graph: &Graph, reach: &Reach, device: usize) -> usize {
+    let mut held: Vec<Reg> = plan.registers().held().filter(|&reg| reach.holds(device, &plan.registers()[reg])).collect();
+    held.sort_by_key(|reg| graph.live_ranges[reg.0 as usize].first);
+    // a register has memory until the end of the last task that uses it
+    let end = |command| {
+        let task = plan.tasks().partition_point(|task| task.commands.end <= command);
+        plan.tasks()[task].commands.end - 1
+    };
+    most_bytes(plan, graph, held.into_iter(), end)
 }
 
 /// Number of bytes of device memory that suffice to run one task alone, with its commands in plan order.
 pub(crate) fn task_footprint(plan: &Plan, graph: &Graph, reach: &Reach, task: &Task) -> usize {
+    let own = &graph.registers_by_first_use[task.registers.start as usize..task.registers.end as usize];
+    most_bytes(plan, graph, own.iter().copied().filter(|&reg| !reach.works_in_place(&plan.registers()[reg])), |last| last)
+}
+
+/// The largest number of bytes that registers occupy at the same time, if commands run in plan order. The registers are sorted by their first
+/// commands. A register whose last command is `last` occupies memory until the command `end(last)` has run.
+fn most_bytes(plan: &Plan, graph: &Graph, registers: impl Iterator<Item = Reg>, end: impl Fn(CommandId) -> CommandId) -> usize {
     let (mut held, mut most, mut deaths) = (0, 0, BinaryHeap::new());
-    for &reg in &graph.registers_by_first_use[task.registers.start as usize..task.registers.end as usize] {
-        let (life, info) = (graph.live_ranges[reg.0 as usize], &plan.registers()[reg]);
-        if life.uses == 0 || reach.works_in_place(info) {
+    for reg in registers {
+        let life = graph.live_ranges[reg.0 as usize];
+        if life.uses == 0 {
             continue;
         }
         while deaths.peek().is_some_and(|&Reverse((last, _))| last < life.first) {
             held -= deaths.pop().map_or(0, |Reverse((_, bytes))| bytes);
         }
         let bytes = plan.registers().footprint(reg);
-        deaths.push(Reverse((life.last, bytes)));
+        deaths.push(Reverse((end(life.last), bytes)));
         held += bytes;
         most = most.max(held);
     }

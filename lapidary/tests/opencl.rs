@@ -290,8 +290,10 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     }
     let scope = Scope { min: 64, ..few() };
     let blocking = |devices, element, n: usize| {
-        let resources =
-            Resources { devices, copy_limit: Some(LIMIT), memory: Some(LIMIT), element, resident: false, lookahead: None };
+        let resources = {
+            let limit = Some(LIMIT);
+            Resources { devices, copy_limit: limit, memory: limit, element, all_copy: true, resident: false, lookahead: None }
+        };
         (resources.gemm(n, n, n), resources.trsm(n, n), Blocking { share: 0, ..resources.getrf(n, n) })
     };
     for (element, n) in [(4, scope.min), (8, scope.min), (4, 2 * scope.max), (8, 2 * scope.max)] {

@@ -9,8 +9,10 @@
 //! - [`held`]: one device holds the matrix. Right-looking, with lookahead: panel k+1 is factored beside the update of step k.
 //! - [`streamed`]: the memory of the only device holds two panels. Left-looking: a panel is loaded, updated with all panels on its left,
 //!   which pass through the device, factored and stored.
-//! - [`shared`]: several devices share the matrix, which lies in host memory. Right-looking, with lookahead.
+//! - [`distributed`]: several devices hold the matrix together. Right-looking, with lookahead: panels are sent through host memory.
+//! - [`shared`]: the matrix lies in host memory, and all devices work on it. Right-looking, with lookahead.
 
+mod distributed;
 mod held;
 mod shared;
 mod streamed;
@@ -86,6 +88,7 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
             Place::Shared => shared::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Streamed => streamed::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Held { loads } => held::emit(&mut plan, p, matrices, &panels, loads),
+            Place::Distributed { devices } => distributed::emit(&mut plan, p, matrices, &panels, devices),
         }
     }
     plan
@@ -105,6 +108,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
         Place::Shared => shared::commands(p, &panels, blocking),
         Place::Streamed => streamed::commands(p, &panels, blocking),
         Place::Held { loads } => held::commands(p, &panels, loads),
+        Place::Distributed { devices } => distributed::commands(p, &panels, devices),
     }
 }
 

@@ -224,7 +224,7 @@ fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) ->
         (None, _) => chosen,
         // the memory of the device determines the width of a panel, and the caller that of the strips in which panels pass through
         (Some(nb), Place::Streamed) => Blocking { kc: nb.min(chosen.kc), ..chosen },
-        (Some(nb), Place::Shared | Place::Held { .. }) => Blocking { nb, ..chosen },
+        (Some(nb), Place::Shared | Place::Held { .. } | Place::Distributed { .. }) => Blocking { nb, ..chosen },
     }
 }
 

@@ -55,6 +55,11 @@ fn plans() -> Vec<Plan> {
         for (layout, loads) in [(Layout::ColMajor, false), (Layout::ColMajor, true), (Layout::RowMajor, true)] {
             plans.push(getrf::plan(&factorisation(m, n, layout), &Blocking { place: Place::Held { loads }, ..blocking(9) }));
         }
+        for devices in [2, 3] {
+            let distributed = Blocking { place: Place::Distributed { devices }, ..blocking(1) };
+            plans
+                .extend([Layout::ColMajor, Layout::RowMajor].map(|layout| getrf::plan(&factorisation(m, n, layout), &distributed)));
+        }
         let streamed = Blocking { place: Place::Streamed, kc: 3, ..blocking(1) };
         plans.extend([Layout::ColMajor, Layout::RowMajor].map(|layout| getrf::plan(&factorisation(m, n, layout), &streamed)));
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
@@ -155,7 +160,7 @@ fn a_task_is_called_by_its_result() {
             let results = results(&plan, task.commands.clone());
             let of_matrix = results.iter().filter(|(matrix, _)| is_float(*matrix)).map(|(_, region)| *region);
             let Some(Region { row, col, rows, cols }) = around(of_matrix) else {
-                assert!(["load info", "store pivots"].contains(&task.label.what), "{} of {plan}", task.label);
+                assert!(["load info", "store pivots", "send", "receive"].contains(&task.label.what), "{} of {plan}", task.label);
                 continue;
             };
             let label = task.label.region;
@@ -249,7 +254,8 @@ fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
 }
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
-    Resources { devices, copy_limit: limit, memory: limit, element: 8, resident: false, lookahead: None }
+    let all_copy = limit.is_some();
+    Resources { devices, copy_limit: limit, memory: limit, element: 8, all_copy, resident: false, lookahead: None }
 }
 
 #[test]
@@ -374,8 +380,7 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
     let sizes = [(1, 1), (8, 300), (300, 8), (170, 130), (1, 3000), (3000, 1), (3, 1000), (1000, 3)];
     for (m, n, devices) in sizes.into_iter().flat_map(|(m, n)| [1, 3].map(|devices| (m, n, devices))) {
         for limit in [40 << 10, 100 << 10, 1 << 20] {
-            let chosen =
-                Resources { devices, copy_limit: Some(limit), memory: Some(limit), element: 8, resident: false, lookahead: None };
+            let chosen = within(Some(limit), devices);
             let plans = [
                 gemm::plan(&product(m, n, 1, 1.0, 1.0), &chosen.gemm(m, n, 1)),
                 gemm::plan(&product(m, n, 50, 1.0, 1.0), &chosen.gemm(m, n, 50)),
@@ -398,9 +403,7 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
 fn long_pieces_are_loaded_while_others_are_multiplied() {
     const LIMIT: usize = 1 << 20;
     let (n, k) = (8, 1_000_000);
-    let blocking =
-        Resources { devices: 1, copy_limit: Some(LIMIT), memory: Some(LIMIT), element: 8, resident: false, lookahead: None }
-            .gemm(n, n, k);
+    let blocking = within(Some(LIMIT), 1).gemm(n, n, k);
     let plan = gemm::plan(&product(n, n, k, 1.0, 0.0), &blocking);
     let pieces = plan.commands().len() / 3;
     // the speeds are chosen so that the product of two pieces takes as long as the transfer of the two pieces

@@ -64,6 +64,8 @@ pub(super) struct DeviceState {
     /// this device, and the ready tasks with kernels that use held registers of this device. The dispatcher skips those tasks of `own`
     /// that a device has already taken.
     pub own: BinaryHeap<Reverse<u32>>,
+    /// The held registers of taken tasks that have no memory yet, in the order in which the device has taken the tasks.
+    pub wanted: VecDeque<Reg>,
     /// The ready tasks that transfer held registers of this device.
     pub transfers: BinaryHeap<Reverse<u32>>,
     /// The error because of which the device has left the run; `None` while the device takes tasks.
@@ -89,6 +91,7 @@ impl DeviceState {
             last_queue: queues - 1,
             follows: registers.held().next().is_some() || (!copies && queues > 1),
             own: BinaryHeap::new(),
+            wanted: VecDeque::new(),
             transfers: BinaryHeap::new(),
             out: None,
             gives_up_memory: false,

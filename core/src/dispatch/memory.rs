@@ -1,6 +1,8 @@
 //! Assigns memory to the registers of taken tasks.
 
+use super::device::DeviceState;
 use super::{Dispatcher, Step};
+use crate::command::{CommandId, Effects, distinct_registers};
 use crate::error::Result;
 use crate::slots::{Grant, Slot};
 
@@ -54,19 +56,42 @@ impl Dispatcher<'_> {
         Ok(Memory::Assigned)
     }
 
-    /// Assigns memory to the held registers of a device. Returns `None` if all of them have memory, or are no longer used.
+    /// Adds the held registers of a task that the device has taken to the registers that want memory.
+    pub(super) fn want_held(&mut self, device: usize, task: u32) {
+        for command in self.plan.tasks()[task as usize].commands.clone() {
+            distinct_registers(&self.plan.commands()[command as usize], |reg| {
+                let is_held = self.reach[device].holds(device, &self.plan.registers()[reg]);
+                let wanted = &mut self.devices[device].wanted;
+                if is_held && self.memory[reg.0 as usize].is_none() && !wanted.contains(&reg) {
+                    wanted.push_back(reg);
+                }
+            });
+        }
+    }
+
+    /// Whether all held registers of a command have memory.
+    pub(super) fn held_have_memory(&self, device: usize, command: CommandId) -> bool {
+        let mut have = true;
+        self.plan.commands()[command as usize].registers(&mut |reg| {
+            let is_held = self.reach[device].holds(device, &self.plan.registers()[reg]);
+            have &= !is_held || self.memory[reg.0 as usize].is_some();
+        });
+        have
+    }
+
+    /// Assigns memory to the held registers of a device's tasks, in the order in which the device has taken the tasks. Returns `None` if all of
+    /// them have memory.
     fn allocate_held(&mut self, device: usize) -> Result<Option<Memory>> {
-        for reg in self.plan.registers().held() {
-            let (info, at) = (&self.plan.registers()[reg], reg.0 as usize);
-            if self.memory[at].is_some() || self.uses[at] == 0 || !self.reach[device].holds(device, info) {
-                continue;
-            }
-            let slots = &mut self.devices[device].slots;
-            match slots.take(info.bytes()) {
-                Grant::Slot(slot) => self.memory[at] = Some(slot),
+        while let Some(&reg) = self.devices[device].wanted.front() {
+            let DeviceState { slots, wanted, .. } = &mut self.devices[device];
+            match slots.take(self.plan.registers().footprint(reg)) {
+                Grant::Slot(slot) => {
+                    self.memory[reg.0 as usize] = Some(slot);
+                    wanted.pop_front();
+                }
                 Grant::Release(slot) => return Ok(Some(Memory::Ask(Step::Release(slot)))),
                 Grant::Obtain(slot) => return Ok(Some(Memory::Ask(Step::Obtain(slot)))),
-                // the schedule fits into the memory limit, so the device has refused an allocation
+                // the schedule fits into the memory limit, so the register waits for others unless the device has refused an allocation
                 Grant::Wait => return slots.shortage(usize::MAX).map_or(Ok(Some(Memory::Assigned)), Err),
             }
         }

@@ -130,8 +130,7 @@ impl<'d> Registers<'d> {
             let at = at.next().expect("endless");
             operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
         });
-        // with several devices, another device may factor the panel
-        let beside_panel = exec.beside_panel.filter(|_| run.has_one_device() && self.runtime.facts().queues > 1);
+        let beside_panel = exec.beside_panel.filter(|_| self.runtime.facts().queues > 1);
         let work = Work::Run { instruction: &resolved, queue: lane.number, beside_panel };
         // SAFETY: each operand lies inside its register or inside a matrix that the caller of `run` keeps borrowed. Until this
         // kernel has completed, the dispatcher issues no command that conflicts with it, except kernels that their queue or

@@ -4,6 +4,7 @@
 mod beside;
 mod digest;
 mod late;
+mod lu;
 mod shortage;
 mod wide;
 

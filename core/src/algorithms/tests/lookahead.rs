@@ -8,7 +8,7 @@ use crate::simulate::Timeline;
 
 /// Returns the plan of LU with panels of `nb` columns on one device that holds the matrix.
 fn in_panels(m: usize, n: usize, nb: usize) -> Plan {
-    let resident = Resources { devices: 1, copy_limit: None, memory: None, element: 8, resident: true, lookahead: None };
+    let resident = Resources { resident: true, ..within(None, 1) };
     let problem = Problem::Getrf { problem: factorisation(m, n, Layout::ColMajor), nb: None };
     problem.by_panels(Some(Lookahead { min_order: m.min(n), min_nb: nb })).unwrap().plan(&resident).unwrap()
 }
@@ -104,8 +104,7 @@ fn panels_and_the_updates_beside_them_run_in_different_queues() {
 #[test]
 fn a_device_that_streams_the_matrix_exchanges_the_rows_on_the_left_at_the_end() {
     let exchanges = |limit: usize| {
-        let memory = Some(limit);
-        let devices = Resources { devices: 1, copy_limit: memory, memory, element: 8, resident: false, lookahead: None };
+        let devices = within(Some(limit), 1);
         let plan = Problem::Getrf { problem: factorisation(110, 120, Layout::ColMajor), nb: Some(30) }.plan(&devices).unwrap();
         plan.tasks().iter().filter(|task| task.label.what == "exchange").count()
     };

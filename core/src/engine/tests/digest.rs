@@ -11,6 +11,7 @@ use crate::device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand,
 use crate::error::{Error, ErrorKind, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::{Access, Instruction};
+use crate::scalar::DType;
 use crate::token::Token;
 
 /// A device for tests of the order of commands. Each kernel computes a digest of all elements that its instruction reads, and
@@ -73,25 +74,55 @@ pub(super) fn words(buffer: &DeviceBuffer) -> &[UnsafeCell<u64>] {
     &buffer.get::<Words>().0
 }
 
-fn rect_word(rect: BufferRect<'_>, i: usize, j: usize) -> *mut u64 {
-    words(rect.buffer)[rect.offset + i + j * rect.ld].get()
+/// An element in host memory or in a buffer.
+#[derive(Clone, Copy)]
+struct Cell {
+    at: *mut u8,
+    dtype: DType,
 }
 
-fn address(operand: &Operand<'_>, i: usize, j: usize) -> *mut u64 {
-    let base = match operand.memory {
-        Memory::Host(base) => base.as_ptr().cast::<u64>(),
-        Memory::Buffer(buffer) => words(buffer).as_ptr().cast::<u64>().cast_mut(),
+impl Cell {
+    fn of(base: *mut u8, index: usize, dtype: DType) -> Self {
+        Cell { at: base.wrapping_add(index * dtype.size()), dtype }
+    }
+
+    /// # Safety
+    /// The element may be read.
+    unsafe fn get(self) -> u64 {
+        // SAFETY: the caller guarantees that the element may be read, and `dtype` states its size.
+        unsafe { if self.dtype == DType::I32 { u64::from(*self.at.cast::<u32>()) } else { *self.at.cast::<u64>() } }
+    }
+
+    /// # Safety
+    /// The element may be written.
+    unsafe fn set(self, value: u64) {
+        // SAFETY: the caller guarantees that the element may be written, and `dtype` states its size.
+        unsafe { if self.dtype == DType::I32 { *self.at.cast::<u32>() = value as u32 } else { *self.at.cast::<u64>() = value } }
+    }
+}
+
+fn buffer_cell(buffer: &DeviceBuffer, index: usize, dtype: DType) -> Cell {
+    let words = words(buffer);
+    assert!((index + 1) * dtype.size() <= size_of_val(words), "the buffer has no element {index}");
+    Cell::of(words.as_ptr().cast::<u8>().cast_mut(), index, dtype)
+}
+
+fn cells(operand: &Operand<'_>) -> Vec<Cell> {
+    let Operand { memory, offset, rows, cols, ld, dtype } = *operand;
+    let cell = |index: usize| match memory {
+        Memory::Host(base) => Cell::of(base.as_ptr(), index, dtype),
+        Memory::Buffer(buffer) => buffer_cell(buffer, index, dtype),
     };
-    base.wrapping_add(operand.offset + i + j * operand.ld)
+    (0..rows * cols).map(|at| cell(offset + at % rows + at / rows * ld)).collect()
 }
 
-fn cells(operand: &Operand<'_>) -> Vec<*mut u64> {
-    let (rows, cols) = (operand.rows, operand.cols);
-    (0..rows * cols).map(|at| address(operand, at % rows, at / rows)).collect()
-}
-
-fn rect_cell(rect: &HostRect, i: usize, j: usize) -> *mut u64 {
-    rect.origin.cast::<u64>().wrapping_add(i * rect.row_stride + j * rect.col_stride)
+/// The elements of a host rectangle, each with the element of the rectangle of a buffer to or from which a transfer copies it.
+fn pairs<'a>(host: &'a HostRect, own: BufferRect<'a>) -> impl Iterator<Item = [Cell; 2]> + 'a {
+    (0..host.rows * host.cols).map(move |at| {
+        let (i, j) = (at % host.rows, at / host.rows);
+        let on_host = Cell::of(host.origin, i * host.row_stride + j * host.col_stride, host.dtype);
+        [on_host, buffer_cell(own.buffer, own.offset + i + j * own.ld, host.dtype)]
+    })
 }
 
 impl Device for DigestDevice {
@@ -103,7 +134,7 @@ impl Device for DigestDevice {
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", "told to fail"));
         }
         // the memory is filled with nonzero numbers, so that reading an element that was never written changes the digest
-        let words = (0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect();
+        let words = (0..bytes.div_ceil(8)).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect();
         Ok(DeviceBuffer::new(Words(words, Arc::clone(&self.left))))
     }
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
@@ -114,19 +145,17 @@ impl Device for DigestDevice {
     }
     unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         let short = self.is_short();
-        for at in 0..from.rows * from.cols / (1 + usize::from(short)) {
-            // SAFETY: the host rectangle lies in a matrix of 8-byte elements that the test keeps borrowed, and no conflicting
-            // command runs at the same time.
-            unsafe { *rect_word(to, at % from.rows, at / from.rows) = *rect_cell(&from, at % from.rows, at / from.rows) };
+        for [from, to] in pairs(&from, to).take(from.rows * from.cols / (1 + usize::from(short))) {
+            // SAFETY: the host rectangle lies in a matrix that the test keeps borrowed, and no conflicting command runs at the same time.
+            unsafe { to.set(from.get()) };
         }
         refuse_if(short)
     }
     unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         let short = self.is_short();
-        for at in 0..to.rows * to.cols / (1 + usize::from(short)) {
-            // SAFETY: the host rectangle lies in a matrix of 8-byte elements that the test keeps borrowed, and no conflicting
-            // command runs at the same time.
-            unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *rect_word(from, at % to.rows, at / to.rows) };
+        for [to, from] in pairs(&to, from).take(to.rows * to.cols / (1 + usize::from(short))) {
+            // SAFETY: the host rectangle lies in a matrix that the test keeps borrowed, and no conflicting command runs at the same time.
+            unsafe { to.set(from.get()) };
         }
         refuse_if(short)
     }
@@ -137,12 +166,12 @@ impl Device for DigestDevice {
         }
         let short = self.is_short();
         let mut digest = if short { 2 } else { 1 };
-        let overwrites = matches!(instruction, Instruction::Copy { .. });
-        instruction.operands(|o, access| {
-            if !(overwrites && access == Access::Write) {
+        let mut operands = 0..;
+        instruction.operands(|o, _| {
+            if instruction.reads(operands.next().expect("endless")) {
                 // SAFETY: every element of an operand lies in the operand's buffer or host matrix, and no conflicting command runs
                 // at the same time.
-                cells(&o).iter().for_each(|cell| digest = mix(digest, unsafe { **cell }));
+                cells(&o).iter().for_each(|cell| digest = mix(digest, unsafe { cell.get() }));
             }
         });
         instruction.operands(|o, access| {
@@ -150,7 +179,7 @@ impl Device for DigestDevice {
                 for (at, cell) in (0..).zip(cells(&o)) {
                     // SAFETY: every element of an operand lies in the operand's buffer or host matrix, and no conflicting command
                     // runs at the same time.
-                    unsafe { *cell = mix(digest, at) };
+                    unsafe { cell.set(mix(digest, at)) };
                 }
             }
         });

@@ -74,7 +74,7 @@ fn products<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
     if let Some((peer, memory)) = theirs {
         let mut both = [unwritten.clone(), unwritten];
         product.download(MatMut::col_major(&mut both[0], n, n * COUNT)?)?;
-        peer.download(memory[2], &mut both[1]);
+        peer.download(memory[2], &mut both[1]).expect("the copy works");
         memory.into_iter().for_each(|memory| peer.free(memory));
         assert_alike("gemm_batched", n, ROUNDING, &both);
     }
@@ -112,7 +112,7 @@ fn factors<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
     if let Some((peer, work)) = theirs {
         let mut both = [a.clone(), a];
         lu.download(MatMut::col_major(&mut both[0], n, n * COUNT)?)?;
-        peer.download(work.lu, &mut both[1]);
+        peer.download(work.lu, &mut both[1]).expect("the copy works");
         assert_alike("getrf_batched", n, MAGNIFIED, &both);
     }
     bench.report::<T>("getrf_batched", n, 2.0 / 3.0, &times);

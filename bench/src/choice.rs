@@ -129,7 +129,7 @@ fn cases<T: Scalar>(n: usize, settings: &Settings, machines: &Machines, report: 
 }
 
 fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: &Machines, report: &mut Report) {
-    if settings.routines.as_ref().is_some_and(|routines| !routines.contains(&case.routine)) {
+    if !settings.times(case.routine) {
         return;
     }
     let seconds = &|machine: &Machine, result: &mut Vec<T>| {
@@ -175,7 +175,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     report.add(&name, &case.size, Unit::Gflops(case.flops), &times);
     let best = times[1..].iter().map(Times::median).fold(f64::INFINITY, f64::min);
     report.remark(&name, &case.size, "speed, of the best device's", best / times[0].median());
-    println!("{name:<8}{:<26}chose {}", case.size, chosen(&explanations.take()));
+    println!("{name:<8}{:<28}chose {}", case.size, chosen(&explanations.take()));
 }
 
 fn columns<T: Scalar>(data: &mut [T], count: usize) -> MatMut<'_, T> {

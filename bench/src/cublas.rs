@@ -187,15 +187,24 @@ impl Cublas {
     /// The device has too little memory.
     pub fn try_upload<T: Copy>(&self, data: &[T]) -> Result<Memory<T>, String> {
         let mut memory = ptr::null_mut();
-        // SAFETY: the types of the symbols are the signatures in CUDA's C header. The new memory has the size of `data`, which is
-        // borrowed. Direction 1 copies from host to device.
+        // SAFETY: the type of the symbol is the signature in CUDA's C header, and the function writes only `memory`.
         unsafe {
             let malloc: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void, usize) -> i32> =
                 self.runtime.get(b"cudaMalloc").expect("cudaMalloc");
             answer("cudaMalloc", malloc(&raw mut memory, size_of_val(data)))?;
-            answer("cudaMemcpy", self.copy(memory, data.as_ptr().cast(), size_of_val(data), 1))?;
         }
-        Ok(Memory(memory.cast()))
+        let memory = Memory(memory.cast());
+        self.write(data, memory).map(|()| memory)
+    }
+
+    /// Copies `data` to an array in device memory of at least as many elements.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn write<T: Copy>(&self, data: &[T], memory: Memory<T>) -> Result<(), String> {
+        // SAFETY: the caller passes device memory of at least `data.len()` elements, and `data` is borrowed. Direction 1 copies from
+        // host to device.
+        answer("cudaMemcpy", unsafe { self.copy(memory.0.cast(), data.as_ptr().cast(), size_of_val(data), 1) })
     }
 
     /// Allocates an array in device memory and copies `data` into it.
@@ -207,11 +216,13 @@ impl Cublas {
     }
 
     /// Copies an array from device memory to host memory.
-    pub fn download<T: Copy>(&self, memory: Memory<T>, data: &mut [T]) {
+    ///
+    /// # Errors
+    /// The device fails, also in a command that the program has issued before.
+    pub fn download<T: Copy>(&self, memory: Memory<T>, data: &mut [T]) -> Result<(), String> {
         // SAFETY: the caller passes device memory of at least `data.len()` elements, and `data` is borrowed exclusively. Direction
         // 2 copies from device to host.
-        let status = unsafe { self.copy(data.as_mut_ptr().cast(), memory.0.cast(), size_of_val(data), 2) };
-        assert_eq!(status, 0, "cudaMemcpy");
+        answer("cudaMemcpy", unsafe { self.copy(data.as_mut_ptr().cast(), memory.0.cast(), size_of_val(data), 2) })
     }
 
     /// Frees the device memory of an array.
@@ -263,7 +274,7 @@ impl Cublas {
     pub fn trsm<T: Real>(&self, (n, nrhs): (usize, usize), [a, b, x]: [Memory<T>; 3], times: usize) -> Result<(), String> {
         let [order, columns] = int32([n, nrhs])?;
         for _ in 0..times {
-            self.duplicate(b, x, n * nrhs);
+            self.duplicate(b, x, n * nrhs)?;
             // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The four zeros mean left, lower, not
             // transposed, non-unit diagonal. The caller passes arrays of n², n·nrhs and n·nrhs elements in device memory.
             let status = unsafe {
@@ -295,7 +306,7 @@ impl Cublas {
     /// Copies `count` matrices of order `n` to the memory to which `work.pointers` point, factors these copies, and waits until all
     /// factorisations have ended.
     pub fn getrf_batched<T: Real>(&self, n: usize, count: usize, work: &LuBatch<T>) {
-        self.duplicate(work.original, work.lu, n * n * count);
+        self.duplicate(work.original, work.lu, n * n * count).expect("the copy works");
         let [order, count] = [n, count].map(|size| i32::try_from(size).expect("31 bits"));
         let LuBatch { pointers, ipiv, info, .. } = work;
         // SAFETY: the type of the symbol is the signature in the C header of cuBLAS. The arrays of `work` have `count` pointers,
@@ -310,8 +321,8 @@ impl Cublas {
 
     /// Copies the pivots and the values of `info` that the last call of `getrf_batched` wrote to host memory.
     pub fn pivots<T>(&self, work: &LuBatch<T>, ipiv: &mut [i32], info: &mut [i32]) {
-        self.download(work.ipiv, ipiv);
-        self.download(work.info, info);
+        self.download(work.ipiv, ipiv).expect("the copy works");
+        self.download(work.info, info).expect("the copy works");
     }
 
     /// Allocates device memory for the LU factorisation of `count` matrices of order n, which lie one after the other in `data`.
@@ -324,11 +335,13 @@ impl Cublas {
     }
 
     /// Copies `elements` numbers within device memory. The copy runs after all commands that the program has issued before.
-    pub fn duplicate<T>(&self, from: Memory<T>, to: Memory<T>, elements: usize) {
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn duplicate<T>(&self, from: Memory<T>, to: Memory<T>, elements: usize) -> Result<(), String> {
         // SAFETY: the caller passes two arrays of at least `elements` numbers in device memory. Direction 3 copies from device to
         // device.
-        let status = unsafe { self.copy(to.0.cast(), from.0.cast(), elements * size_of::<T>(), 3) };
-        assert_eq!(status, 0, "cudaMemcpy");
+        answer("cudaMemcpy", unsafe { self.copy(to.0.cast(), from.0.cast(), elements * size_of::<T>(), 3) })
     }
 
     /// Waits until the device has completed all commands.

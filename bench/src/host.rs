@@ -1,29 +1,28 @@
-//! Benchmark group `host`: times products of matrices in host memory on one device. cuBLASXt takes turns with Lapidary if the library of
-//! cuBLAS is found.
+//! Benchmark group `host`: times products, triangular solves, LU factorisations and systems of matrices in host memory on one device.
+//! cuBLASXt and cuSOLVER take turns with Lapidary if their libraries are found.
 
+mod peers;
 mod sides;
-
-use std::iter::repeat_n;
 
 use lapidary::backend::DeviceKind;
 use lapidary::opencl::list;
-use lapidary::{DType, DeviceFacts, Machine, Select};
+use lapidary::{DType, DeviceFacts, Machine, Routine, Select};
 
-use self::sides::{Entrant, Input, Output, PAGEABLE, PEER, PINNED, RESIDENT, borrow, fastest, multiply, stay};
+use self::sides::{Entrant, Input, PAGEABLE, PINNED, RESIDENT, borrow, from_host, stay};
 use crate::cublas::{Cublas, Real};
-use crate::cublasxt::Pinned;
-use crate::gpu::ours;
+use crate::cusolver::Cusolver;
+use crate::gpu::ours::prepare;
 use crate::gpu::problem::{Operands, Problem, Product, check_memory};
 use crate::measure::{Side, in_turn};
 use crate::opencl::first_gpu;
 use crate::report::{Report, Unit};
-use crate::settings::Settings;
+use crate::settings::{ROUTINES, Settings};
 
-/// Times products of the orders `--n`. The element type is `--dtype`, by default `f64`. The device is the one that `LAPIDARY_DEVICE` names.
+/// Times the routines `--routine` with matrices of the orders `--n`. The element type is `--dtype`, by default `f64`. The device is the one that `LAPIDARY_DEVICE` names.
 /// If the variable names none, it is the first GPU among the OpenCL devices, or the first OpenCL device if none is a GPU.
 ///
 /// # Errors
-/// Lapidary failed or computed a wrong result for at least one order, or a file cannot be written.
+/// Lapidary failed or computed a wrong result in at least one case, or a file cannot be written.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let Some(select) = device()? else { return Ok(()) };
     let machine = Machine::open(&select).map_err(|error| Select::attribute_to_env(error).to_string())?;
@@ -31,19 +30,24 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let (Some(device), None) = (devices.next(), devices.next()) else {
         return Err(format!("group `host` measures one device, and `{select}` names several"));
     };
-    let peer = settings.wants("cublas").then(|| Cublas::find(settings)).flatten();
-    report.add_participants(machine.devices(), peer.iter().map(|peer| ("cublas", peer.version())));
+    let cuda = Cublas::find(settings);
+    let cusolver = Cusolver::find(settings, cuda.as_ref());
+    let cublas = cuda.as_ref().filter(|_| settings.wants("cublas"));
+    let versions = [cublas.map(|peer| ("cublas", peer.version())), cusolver.as_ref().map(|peer| ("cusolver", peer.version()))];
+    report.add_participants(machine.devices(), versions.into_iter().flatten());
     let sizes = settings.sizes(if device.identity.kind == DeviceKind::Gpu { &[4096, 8192, 16384] } else { &[512, 1024] });
-    let bench = Bench { settings, machine: &machine, device, peer: peer.as_ref(), largest: sizes.iter().copied().max() };
+    let largest = sizes.iter().copied().max();
+    let bench = Bench { settings, machine: &machine, device, cublas, cusolver: cusolver.as_ref(), largest };
     let mut failures = Vec::new();
-    for n in sizes {
+    let routines: Vec<_> = ROUTINES.into_iter().filter(|&routine| settings.times(routine)).collect();
+    for problem in sizes.iter().flat_map(|&n| routines.iter().map(move |&routine| square(routine, n))) {
         let outcome = match settings.dtype.unwrap_or(DType::F64) {
-            DType::F32 => bench.order::<f32>(n, report),
-            DType::F64 => bench.order::<f64>(n, report),
+            DType::F32 => bench.time_problem::<f32>(problem, report),
+            DType::F64 => bench.time_problem::<f64>(problem, report),
             DType::I32 => unreachable!("no routine computes in integers"),
         };
-        failures.extend(outcome.err().map(|error| format!("n={n}: {error}")));
-        // The figures survive if the program is stopped at a larger order.
+        failures.extend(outcome.err().map(|error| format!("{} {}: {error}", problem.routine().name(), problem.size())));
+        // The figures survive if the program is stopped in a later case.
         report.save(settings)?;
     }
     if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
@@ -63,27 +67,40 @@ fn device() -> Result<Option<Select>, String> {
     Ok(found)
 }
 
+/// The problem of a routine in which all matrices are of order n, apart from the one right-hand side of a system.
+fn square(routine: Routine, n: usize) -> Problem {
+    match routine {
+        Routine::Gemm => Problem::Product(Product::square(n)),
+        Routine::Trsm => Problem::Solve { n, nrhs: n },
+        Routine::Getrf => Problem::Factors { n },
+        Routine::Gesv => Problem::System { n },
+        Routine::Getrs | Routine::Laswp => unreachable!("the option `--routine` does not accept these routines"),
+    }
+}
+
 struct Bench<'a> {
     settings: &'a Settings,
     machine: &'a Machine,
     device: &'a DeviceFacts,
-    peer: Option<&'a Cublas>,
-    /// The order that is also timed with β = 1.
+    cublas: Option<&'a Cublas>,
+    cusolver: Option<&'a Cusolver<'a>>,
+    /// The order of which products are also timed with β = 1.
     largest: Option<usize>,
 }
 
 impl<'a> Bench<'a> {
-    fn order<T: Real>(&self, n: usize, report: &mut Report) -> Result<(), String> {
-        let operands = match self.has_room::<T>(n).and_then(|()| Operands::<T>::random(Problem::Product(Product::square(n)))) {
+    fn time_problem<T: Real>(&self, problem: Problem, report: &mut Report) -> Result<(), String> {
+        let operands = match self.has_room::<T>(problem).and_then(|()| Operands::<T>::random(problem)) {
             Ok(operands) => operands,
             Err(error) => {
-                println!("gemm n={n} is left out: {error}");
+                println!("{} {} is left out: {error}", problem.routine().name(), problem.size());
                 return Ok(());
             }
         };
-        let mut entrants = self.ours(n, &operands)?;
-        entrants.extend(self.peers(n, &operands, report));
+        let mut entrants = self.ours(&operands)?;
+        entrants.extend(self.peers(&operands, report));
         let entrants = self.time(&operands, entrants, None, report)?;
+        let Problem::Product(Product { n, .. }) = problem else { return Ok(()) };
         if self.largest != Some(n) {
             return Ok(());
         }
@@ -92,59 +109,73 @@ impl<'a> Bench<'a> {
         self.time(&operands, pinned, Some(&operands.a), report).map(drop)
     }
 
-    /// Checks the host memory for all matrices: A and B of the operands, three matrices in the pinned memory of each library, a result in
-    /// pageable memory of each library, and the results of the resident side. A device may keep its matrices in host memory.
-    fn has_room<T>(&self, n: usize) -> Result<(), String> {
-        let of_device = if self.device.host_memory || self.device.identity.kind == DeviceKind::Cpu { 3 } else { 0 };
-        let of_peer = if self.peer.is_some() { 4 } else { 0 };
-        check_memory::<T>(repeat_n((n, n), 8 + of_device + of_peer))
+    /// Checks the host memory for all matrices: the operands, for each library the operands and the result in pinned memory and a result
+    /// in pageable memory, and two results of the resident side. A device may keep its matrices in host memory.
+    fn has_room<T>(&self, problem: Problem) -> Result<(), String> {
+        let [a, b, c] = problem.shapes();
+        let of_library = || problem.shapes().into_iter().take(problem.inputs()).chain([c, c]);
+        let is_in_host_memory = self.device.host_memory || self.device.identity.kind == DeviceKind::Cpu;
+        let of_device = is_in_host_memory.then_some([a, b, c]).into_iter().flatten();
+        let has_peer = match problem {
+            Problem::Product(_) => self.cublas.is_some(),
+            Problem::Factors { .. } | Problem::System { .. } => self.cusolver.is_some(),
+            Problem::Solve { .. } => false,
+        };
+        let of_peer = has_peer.then(of_library).into_iter().flatten();
+        check_memory::<T>([a, b, c, c].into_iter().chain(of_library()).chain(of_device).chain(of_peer))
     }
 
     /// The sides of Lapidary. The resident side is left out if its matrices take more than half of the memory of the device, since the
     /// other sides need device memory too.
-    fn ours<'o, T: Real>(&self, n: usize, operands: &'o Operands<T>) -> Result<Vec<Entrant<'o, T>>, String>
+    fn ours<'o, T: Real>(&self, operands: &'o Operands<T>) -> Result<Vec<Entrant<'o, T>>, String>
     where
         'a: 'o,
     {
+        let problem = operands.problem;
+        let alloc = |len| self.machine.alloc_host::<T>(len).map_err(|error| error.to_string());
         let pin = |data: &[T]| {
-            let mut memory = self.machine.alloc_host(n * n).map_err(|error| error.to_string())?;
+            let mut memory = alloc(data.len())?;
             memory.copy_from_slice(data);
-            Ok::<_, String>(memory)
+            Ok(Box::new(memory) as Input<'o, T>)
         };
-        let pinned: [Input<'o, T>; 2] = [Box::new(pin(&operands.a)?), Box::new(pin(&operands.b)?)];
-        let to: Output<'o, T> = Box::new(self.machine.alloc_host(n * n).map_err(|error| error.to_string())?);
+        let pinned = operands.inputs().map(pin).collect::<Result<Vec<_>, String>>()?;
+        let [of_a, of_b, (rows, cols)] = problem.shapes();
         let mut sides = vec![
-            multiply(self.machine, PINNED, n, pinned, to),
-            multiply(self.machine, PAGEABLE, n, borrow(operands), Box::new(operands.unwritten())),
+            from_host(self.machine, PINNED, problem, pinned, Box::new(alloc(rows * cols)?)),
+            from_host(self.machine, PAGEABLE, problem, borrow(operands), Box::new(operands.unwritten())),
         ];
-        let bytes = 3 * size_of_val(operands.a.as_slice());
-        if self.device.memory.is_some_and(|memory| memory / 2 < bytes) {
-            println!("gemm n={n}: {RESIDENT} is left out: the matrices take {} MiB of device memory", bytes >> 20);
-            return Ok(sides);
-        }
-        match ours::prepare(self.machine, operands) {
+        let bytes = [of_a, of_b, (rows, cols)].map(|(rows, cols)| rows * cols * size_of::<T>()).iter().sum::<usize>();
+        let resident = if self.device.memory.is_some_and(|memory| memory / 2 < bytes) {
+            Err(format!("the matrices take {} MiB of device memory", bytes >> 20))
+        } else {
+            prepare(self.machine, operands)
+        };
+        match resident {
             Ok(resident) => sides.push(stay(resident, Box::new(operands.unwritten()))),
-            Err(error) => println!("gemm n={n}: {RESIDENT} is left out: {error}"),
+            Err(error) => println!("{} {}: {RESIDENT} is left out: {error}", operands.name(), problem.size()),
         }
         Ok(sides)
     }
 
-    /// The sides of cuBLASXt. A side that fails is named and left out.
-    fn peers<'o, T: Real>(&self, n: usize, operands: &'o Operands<T>, report: &mut Report) -> Vec<Entrant<'o, T>>
+    /// The sides of cuBLASXt or cuSOLVER. A side that fails is named and left out.
+    fn peers<'o, T: Real>(&self, operands: &'o Operands<T>, report: &mut Report) -> Vec<Entrant<'o, T>>
     where
         'a: 'o,
     {
-        let Some(cuda) = self.peer else { return Vec::new() };
-        let pinned = || {
-            let [a, b] = [Pinned::new(cuda, &operands.a)?, Pinned::new(cuda, &operands.b)?];
-            let to: Output<'o, T> = Box::new(Pinned::new(cuda, &operands.a)?);
-            Ok::<([Input<'o, T>; 2], _), String>(([Box::new(a), Box::new(b)], to))
+        let attempts = match operands.problem {
+            Problem::Product(_) => self.cublas.map(|cuda| peers::cublasxt(cuda, operands, report)),
+            Problem::Factors { n } => self.cusolver.map(|cusolver| peers::getrf(cusolver, n, operands)),
+            Problem::System { n } => self.cusolver.map(|cusolver| peers::gesv(cusolver, n, operands)),
+            Problem::Solve { .. } => None,
         };
-        let in_pinned = pinned().and_then(|(from, to)| fastest(cuda, (PINNED, &[false]), operands, from, to, report));
-        let to = Box::new(operands.unwritten());
-        let in_pageable = fastest(cuda, (PAGEABLE, &[false, true]), operands, borrow(operands), to, report);
-        let sides = [(PINNED, in_pinned), (PAGEABLE, in_pageable)].into_iter();
-        sides.filter_map(|(memory, side)| side.map_err(|error| println!("gemm n={n} {memory}: no {PEER}: {error}")).ok()).collect()
+        let enter = |(memory, name, parts): peers::Attempt<'o, T>| match parts {
+            Ok(parts) => Some(Entrant::new(memory, name, parts)),
+            Err(error) => {
+                println!("{} {} {memory}: no {name}: {error}", operands.name(), operands.problem.size());
+                None
+            }
+        };
+        attempts.into_iter().flatten().filter_map(enter).collect()
     }
 
     /// Times the entrants in turn, checks the results of their last calls, and reports the times of those whose results are right.
@@ -158,14 +189,14 @@ impl<'a> Bench<'a> {
     ) -> Result<Vec<Entrant<'o, T>>, String> {
         let (mut ready, mut right) = (Vec::new(), Vec::new());
         for mut entrant in entrants {
-            match entrant.run(before) {
+            match entrant.run(operands, before) {
                 Ok(_) => ready.push(entrant),
                 Err(error) => entrant.leave_out(operands, &error)?,
             }
         }
         let work = |entrant| {
             let entrant: &mut Entrant<'o, T> = entrant;
-            Side::new(entrant.name, move || entrant.run(before).expect("a call succeeds again"))
+            Side::new(entrant.name, move || entrant.run(operands, before).expect("a call succeeds again"))
         };
         let times = in_turn(self.settings, ready.iter_mut().map(work).collect());
         let (mut pinned, mut pageable) = (Vec::new(), Vec::new());

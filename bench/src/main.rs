@@ -5,8 +5,8 @@
 //!
 //! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest streams host`. If the command line names no group, the first five
 //! groups run. These five groups run on the processor alone, or on those CPU devices that `LAPIDARY_DEVICE` names. Group `default`
-//! times a machine with all devices, which chooses the devices of each call, and each device alone in turn. In group `default`,
-//! `--dtype` selects one element type, and `--routine` selects some of `gemm trsm getrf gesv`. Groups `batched`, `rest` and `streams`
+//! times a machine with all devices, which chooses the devices of each call, and each device alone in turn. In groups `default` and
+//! `host`, `--dtype` selects one element type, and `--routine` selects some of `gemm trsm getrf gesv`. Groups `batched`, `rest` and `streams`
 //! compare Lapidary with cuBLAS and cuSOLVER if these libraries are found.
 //!
 //! **Groups `opencl` and `wgpu`** compare Lapidary on one GPU with cuBLAS and cuSOLVER. Group `opencl` also compares
@@ -30,12 +30,21 @@
 //! - At the end, a table shows the median speeds and their ratio. `--peak TF` adds the share of a peak in TFLOP/s to products in
 //!   `f64`. `--json FILE` is written after each case. `--svg FILE` draws the ratios.
 //!
-//! **Group `host`** times products of matrices in host memory on the device that `LAPIDARY_DEVICE` names, else on the device of group
-//! `opencl`. Lapidary and cuBLASXt (option `--peer cublas`) take turns, each with matrices in memory that its own driver has pinned and in
-//! pageable memory. The side `resident` is Lapidary with the matrices in device memory. The type is `f64` unless `--dtype` names another
-//! one. The largest order is also timed with β = 1, from pinned memory. cuBLASXt computes with the fastest of the blocks 2048, 4096 and
-//! 8192, and with the faster of its pinning modes if the memory is pageable. The program checks the result of the last timed call of each
-//! side. An order for which the host has too little memory is named and left out.
+//! **Group `host`** times products, triangular solves, LU factorisations and systems with one right-hand side. The matrices lie in host
+//! memory. The device is the one that `LAPIDARY_DEVICE` names, else the device of group `opencl`. The type is `f64` unless `--dtype`
+//! names another one.
+//!
+//! - Lapidary and a peer take turns, each with matrices in memory that its own driver has pinned and in pageable memory. The side
+//!   `resident` is Lapidary with the matrices in device memory. The operands that a call overwrites are restored before each call, and
+//!   this copy is not timed.
+//! - The peer of products is cuBLASXt (option `--peer cublas`) with the fastest of the blocks 2048, 4096 and 8192, and with the faster of
+//!   its pinning modes if the memory is pageable. The largest order is also timed with β = 1, from pinned memory.
+//! - The peer of systems is cuSOLVER (`--peer cusolver`). A and b are copied to the device, A is factored, the system is solved, and the
+//!   factors, the pivots and x are copied back. All these steps are timed. The device memory is allocated before.
+//! - The peer of factorisations, `cusolver resident`, is cuSOLVER with the matrix in device memory, without transfers. Triangular solves
+//!   have no peer.
+//! - The program checks the result of the last timed call of each side. A case for which the host has too little memory is named and left
+//!   out, and so is a peer that fails or that is wrong.
 //!
 //! The first four groups compare Lapidary with these peers: `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's library), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small products `tile`, the CPU kernel without a machine

@@ -5,7 +5,8 @@ use std::error::Error;
 use lapidary::{Machine, MatMut, Settings as Limits, flops};
 
 use crate::cases::random;
-use crate::measure::{Side, in_turn, largest, timed};
+use crate::gpu::check::{HPL_THRESHOLD, hpl};
+use crate::measure::{Side, in_turn, timed};
 use crate::processor;
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
@@ -43,6 +44,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error
                 let seconds = timed(|| solve(machine, n, lu, x));
                 figures.peak_bytes.get_or_insert(peak().saturating_sub(before));
                 figures.residual = hpl(n, a, b, x);
+                assert!(figures.residual < HPL_THRESHOLD, "the residual is {}", figures.residual);
                 seconds
             })
         });
@@ -61,21 +63,6 @@ fn solve(machine: &Machine, n: usize, a: &mut [f64], b: &mut [f64]) {
     let (a, b) = (MatMut::col_major(a, n, n).expect("n² elements"), MatMut::col_major(b, n, 1).expect("n elements"));
     let lu = machine.gesv(a, b).expect("the solve works");
     assert_eq!(lu.info(), 0, "a random matrix is regular");
-}
-
-/// Computes bound 9 of docs/numerics.md: `‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n)`.
-fn hpl(n: usize, a: &[f64], b: &[f64], x: &[f64]) -> f64 {
-    let (mut rest, mut sums) = (b.to_vec(), vec![0.0; n]);
-    for (column, &x) in a.chunks(n).zip(x) {
-        for ((rest, sum), &a) in rest.iter_mut().zip(&mut sums).zip(column) {
-            *rest -= a * x;
-            *sum += a.abs();
-        }
-    }
-    let norm = |v: &[f64]| largest(v.iter().copied());
-    let residual = norm(&rest) / (f64::EPSILON * (norm(&sums) * norm(x) + norm(b)) * n as f64);
-    assert!(residual < 16.0, "the residual is {residual}");
-    residual
 }
 
 /// Resets the peak of the process's resident memory. Returns the present resident memory in bytes (Linux; 0 on other systems).

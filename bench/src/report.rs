@@ -72,7 +72,7 @@ impl Report {
         println!("{:#}", json!({ "devices": devices, "peers": peers }));
         self.devices.extend(devices);
         self.peers.extend(peers);
-        println!("{:<8}{:<26}{:<10}{:>18}{:>10}  {:<28}{:>6}", "", "", "", "median", "ours/peer", "min … max", "reps");
+        println!("{:<8}{:<28}{:<18}{:>18}{:>10}  {:<28}{:>6}", "", "", "", "median", "ours/peer", "min … max", "reps");
     }
 
     /// Prints and stores the times of one case. The first element of `times` belongs to Lapidary. A printed ratio above 1 means
@@ -84,7 +84,7 @@ impl Report {
             let [min, max] = [side.seconds[0], side.seconds[side.seconds.len() - 1]].map(|seconds| seconds * 1e3);
             let spread = format!("{min:.4} … {max:.4} ms");
             let shown = unit.show(median);
-            println!("{routine:<8}{size:<26}{:<10}{shown:>18}{ratio:>10.3}  {spread:<28}{:>6}", side.name, side.seconds.len());
+            println!("{routine:<8}{size:<28}{:<18}{shown:>18}{ratio:>10.3}  {spread:<28}{:>6}", side.name, side.seconds.len());
             let gflops = if let Unit::Gflops(flops) = unit { json!(flops / median / 1e9) } else { Value::Null };
             self.results.push(json!({
                 "routine": routine, "size": size, "side": side.name, "median_seconds": median, "gflops": gflops,
@@ -95,7 +95,7 @@ impl Report {
 
     /// Prints and stores one figure of a case.
     pub fn remark(&mut self, routine: &str, size: &str, key: &str, value: f64) {
-        println!("{routine:<8}{size:<26}{key} {value:.4}");
+        println!("{routine:<8}{size:<28}{key} {value:.4}");
         self.results.push(json!({ "routine": routine, "size": size, key: value }));
     }
 

@@ -8,7 +8,7 @@ use lapidary::{DType, Routine};
 use crate::gpu::Mode;
 use crate::gpu::problem::Case;
 
-/// The routines that the group `default` times.
+/// The routines that the groups `default` and `host` time.
 pub const ROUTINES: [Routine; 4] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Gesv];
 
 /// Names of all benchmark groups. The last seven groups run only if the command line names them.
@@ -34,8 +34,8 @@ pub struct Settings {
     /// Element type in the benchmark groups `default`, `host`, `opencl`, `rest`, `streams` and `wgpu`. `None` selects `f32` and `f64`, and
     /// in group `host` only `f64`.
     pub dtype: Option<DType>,
-    /// Routines in the benchmark groups `default`, `opencl` and `wgpu`. `None` selects all routines of the group.
-    pub routines: Option<Vec<Routine>>,
+    /// Routines in the benchmark groups `default`, `host`, `opencl` and `wgpu`. `None` selects all routines of the group.
+    routines: Option<Vec<Routine>>,
     /// Mode in the benchmark groups `opencl` and `wgpu`. `None` selects both modes.
     mode: Option<Mode>,
     /// Peak of products in `f64` in TFLOP/s, of which the groups `opencl` and `wgpu` print a share.
@@ -106,9 +106,12 @@ impl Settings {
 
     /// Whether the options `--dtype` and `--routine` select the case.
     pub fn selects(&self, case: &Case) -> bool {
-        let routines = self.routines.as_ref();
-        self.dtype.is_none_or(|dtype| dtype == case.dtype)
-            && routines.is_none_or(|routines| routines.contains(&case.problem.routine()))
+        self.dtype.is_none_or(|dtype| dtype == case.dtype) && self.times(case.problem.routine())
+    }
+
+    /// Whether the option `--routine` selects the routine.
+    pub fn times(&self, routine: Routine) -> bool {
+        self.routines.as_ref().is_none_or(|routines| routines.contains(&routine))
     }
 
     /// Whether the option `--peer` selects the library.

@@ -48,19 +48,35 @@ fn sizes_that_exceed_the_memory_end_the_program_with_an_error() {
 }
 
 #[test]
-fn products_from_host_memory_have_figures_without_the_peer() {
+fn calls_from_host_memory_have_figures_without_peers() {
     let (succeeded, text) = peers("host --n 48,96 --reps 1");
     assert!(succeeded, "{text}");
     if text.contains("no OpenCL device") {
         assert!(!requires_opencl(), "{text}");
         return;
     }
-    assert_eq!(text.matches("no cuBLAS: ").count(), 1, "{text}");
-    for case in ["n=48 NN pinned", "n=48 NN pageable", "n=96 NN pinned", "n=96 NN pageable", "n=96 NN pinned beta=1"] {
-        assert!(text.lines().any(|line| line.contains(case) && line.contains(" ours ")), "{case}: {text}");
+    for library in ["cuBLAS", "cuSOLVER"] {
+        assert_eq!(text.matches(&format!("no {library}: ")).count(), 1, "{text}");
     }
-    assert_eq!(text.matches("resident").count(), 2, "{text}");
-    assert!(!text.contains("cublasxt") && !text.contains("n=48 NN pinned beta=1"), "{text}");
-    let (succeeded, text) = peers("host --n 1000000");
-    assert!(succeeded && text.contains("gemm n=1000000 is left out: "), "{text}");
+    let has = |case: &str, side: &str| text.lines().any(|line| line.starts_with(case) && line.contains(&format!(" {side} ")));
+    for case in ["dgemm   n=48 NN", "dgemm   n=96 NN", "dtrsm   n=48 nrhs=48", "dgetrf  n=96", "dgesv   n=96"] {
+        let sides = [("pinned", "ours"), ("pinned", "resident"), ("pageable", "ours")];
+        assert!(sides.iter().all(|(memory, side)| has(&format!("{case} {memory}"), side)), "{case}: {text}");
+    }
+    assert!(has("dgemm   n=96 NN pinned beta=1", "ours") && !has("dgemm   n=48 NN pinned beta=1", "ours"), "{text}");
+    assert!(!text.contains("cublasxt") && !text.contains("cusolver"), "{text}");
+}
+
+#[test]
+fn the_group_host_times_the_chosen_routines_and_leaves_out_what_exceeds_the_memory() {
+    let (succeeded, text) = peers("host --n 24,1000000 --routine trsm,gesv --dtype f32 --reps 1");
+    if text.contains("no OpenCL device") {
+        assert!(!requires_opencl(), "{text}");
+        return;
+    }
+    assert!(succeeded && ["strsm   n=24", "sgesv   n=24"].iter().all(|case| text.contains(case)), "{text}");
+    assert!(!text.contains("gemm  ") && !text.contains("getrf "), "{text}");
+    for left_out in ["trsm n=1000000 nrhs=1000000", "gesv n=1000000"] {
+        assert!(text.contains(&format!("{left_out} is left out: ")), "{text}");
+    }
 }

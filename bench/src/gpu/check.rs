@@ -9,6 +9,9 @@ use crate::measure::largest;
 /// Largest accepted residual of a factorisation (bound 8).
 const LU_THRESHOLD: f64 = 30.0;
 
+/// Bound 9: largest accepted residual of the solution of a system.
+pub const HPL_THRESHOLD: f64 = 16.0;
+
 /// A vector, and the same sums of magnitudes, with which the rounding errors of the vector grow.
 struct Sums {
     values: Vec<f64>,
@@ -97,6 +100,10 @@ pub fn check<T: Scalar>(operands: &Operands<T>, result: &[T], pivots: &[usize]) 
         Problem::Product(product) => of_product(product, [a, b, result], None),
         Problem::Solve { n, nrhs } => of_solution(n, nrhs, [a, b, result]),
         Problem::Factors { n } => of_factors(n, a, result, pivots) / LU_THRESHOLD,
+        Problem::System { n } => {
+            let (lu, x) = result.split_at(n * n);
+            largest([of_factors(n, a, lu, pivots) / LU_THRESHOLD, hpl(n, a, b, x) / HPL_THRESHOLD].into_iter())
+        }
     };
     accept(fraction)
 }
@@ -160,6 +167,20 @@ fn of_factors<T: Scalar>(n: usize, a: &[T], lu: &[T], pivots: &[usize]) -> f64 {
     if residual == 0.0 { 0.0 } else { residual / (n as f64 * norm * t.norm() * 2.0 * T::UNIT_ROUNDOFF) }
 }
 
+/// Bound 9: ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
+pub fn hpl<T: Scalar>(n: usize, a: &[T], b: &[T], x: &[T]) -> f64 {
+    let (mut rest, mut sums) = (b.iter().map(|b| b.to_f64()).collect::<Vec<_>>(), vec![0.0; n]);
+    for (column, x) in a.chunks(n.max(1)).zip(x) {
+        for ((rest, sum), a) in rest.iter_mut().zip(&mut sums).zip(column) {
+            *rest -= a.to_f64() * x.to_f64();
+            *sum += a.to_f64().abs();
+        }
+    }
+    let norm = |v: &[T]| largest(v.iter().map(|x| x.to_f64()));
+    let scale = largest(sums.into_iter()) * norm(x) + norm(b);
+    largest(rest.into_iter()) / (2.0 * T::UNIT_ROUNDOFF * scale * n as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +225,21 @@ mod tests {
             [([2., 0.5, 4., 1.], [0, 1]), ([2., 0.5, 4., 1.5], [1, 1]), ([2., 0.5, 4., 1.], [2, 1]), ([1., 2., 3., -2.], [0, 1])]
         {
             assert!(check(&problem, &lu, &pivots).is_err(), "{lu:?} {pivots:?}");
+        }
+    }
+
+    #[test]
+    fn a_system_needs_the_right_factors_and_the_right_solution() {
+        // The matrix of the test above, and x = (1, 2)
+        let system = operands(Problem::System { n: 2 }, &[1., 2., 3., 4.], &[7., 10.]);
+        assert_eq!(check(&system, &[2., 0.5, 4., 1., 1., 2.], &[1, 1]), Ok(()));
+        let wrong = [
+            ([2., 0.5, 4., 1.5, 1., 2.], [1, 1]),
+            ([2., 0.5, 4., 1., 1., 2.], [0, 1]),
+            ([2., 0.5, 4., 1., 1., 2.0 + 1e-13], [1, 1]),
+        ];
+        for (result, pivots) in wrong.into_iter().chain([([2., 0.5, 4., 1., 1., f64::NAN], [1, 1])]) {
+            assert!(check(&system, &result, &pivots).is_err(), "{result:?} {pivots:?}");
         }
     }
 }

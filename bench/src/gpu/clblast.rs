@@ -108,12 +108,12 @@ impl ClBlast {
         std::env::var(VARIABLE).unwrap_or_else(|_| CLBLAST.to_owned())
     }
 
-    /// Copies the operands of a product or a solve to the device. Returns `None` for a factorisation, which `CLBlast` lacks.
+    /// Copies the operands of a product or a solve to the device. Returns `None` for other routines, which `CLBlast` lacks.
     ///
     /// # Errors
     /// The device has too little memory.
     pub fn prepare<'c, T: Scalar>(&'c self, operands: &Operands<T>) -> Result<Option<Box<dyn Prepared<T> + 'c>>, String> {
-        if let Problem::Factors { .. } = operands.problem {
+        if let Problem::Factors { .. } | Problem::System { .. } = operands.problem {
             return Ok(None);
         }
         let matrices = [self.upload(&operands.a)?, self.upload(&operands.b)?, self.upload(&operands.unwritten())?];
@@ -179,7 +179,7 @@ impl<T: Scalar> Prepared<T> for Call<'_> {
             match self.problem {
                 Problem::Product(product) => self.multiply::<T>(product)?,
                 Problem::Solve { n, nrhs } => self.solve::<T>(n, nrhs)?,
-                Problem::Factors { .. } => return Err("CLBlast has no factorisation".to_owned()),
+                Problem::Factors { .. } | Problem::System { .. } => return Err("CLBlast has no factorisation".to_owned()),
             }
         }
         command_queue::finish(self.clblast.queue).map_err(failed)

@@ -211,7 +211,7 @@ impl<'a> Bench<'a> {
 
     fn time<T: Real>(&mut self, case: &Case) -> Result<Vec<Comparison>, String> {
         let operands = Operands::<T>::random(case.problem)?;
-        let mut entrants = vec![Entrant::new(ours::prepare(self.machine, &operands)?)?];
+        let mut entrants = vec![Entrant::new(Box::new(ours::prepare(self.machine, &operands)?))?];
         for call in self.peers.prepare(&operands) {
             let key = (call.name(), operands.name());
             if self.slow.contains(&key) {

@@ -3,7 +3,7 @@
 use super::Prepared;
 use super::problem::{Operands, Problem, Product};
 use crate::cublas::{Array, Cublas, Real};
-use crate::cusolver::{Cusolver, Factors};
+use crate::cusolver::{Cusolver, Matrix};
 
 /// A product of cuBLAS.
 struct Multiply<'c, T> {
@@ -23,10 +23,10 @@ struct Solve<'c, T> {
 /// A factorisation of cuSOLVER.
 struct Factor<'c, T> {
     cusolver: &'c Cusolver<'c>,
-    factors: Factors<'c, T>,
+    matrix: Matrix<'c, T>,
 }
 
-/// Copies the operands of a product or a solve to the device. Returns `None` for a factorisation.
+/// Copies the operands of a product or a solve to the device. Returns `None` for other routines.
 ///
 /// # Errors
 /// The device has too little memory.
@@ -35,11 +35,11 @@ pub fn cublas<'c, T: Real + 'c>(cublas: &'c Cublas, operands: &Operands<T>) -> R
     Ok(match operands.problem {
         Problem::Product(product) => Some(Box::new(Multiply { cublas, product, matrices: upload()? })),
         Problem::Solve { n, nrhs } => Some(Box::new(Solve { cublas, shape: (n, nrhs), matrices: upload()? })),
-        Problem::Factors { .. } => None,
+        Problem::Factors { .. } | Problem::System { .. } => None,
     })
 }
 
-/// Copies the matrix of a factorisation to the device. Returns `None` for a product or a solve.
+/// Copies the matrix of a factorisation to the device. Returns `None` for other routines.
 ///
 /// # Errors
 /// The device has too little memory.
@@ -48,8 +48,8 @@ pub fn cusolver<'c, T: Real + 'c>(
     operands: &Operands<T>,
 ) -> Result<Option<Box<dyn Prepared<T> + 'c>>, String> {
     Ok(match operands.problem {
-        Problem::Factors { n } => Some(Box::new(Factor { cusolver, factors: cusolver.prepare(n, &operands.a)? })),
-        Problem::Product(_) | Problem::Solve { .. } => None,
+        Problem::Factors { n } => Some(Box::new(Factor { cusolver, matrix: cusolver.prepare(n, &operands.a)? })),
+        Problem::Product(_) | Problem::Solve { .. } | Problem::System { .. } => None,
     })
 }
 
@@ -63,8 +63,7 @@ impl<T: Real> Prepared<T> for Multiply<'_, T> {
     }
 
     fn read(&self, to: &mut [T]) -> Result<Vec<usize>, String> {
-        self.cublas.download(self.matrices[2].memory(), to);
-        Ok(Vec::new())
+        self.cublas.download(self.matrices[2].memory(), to).map(|()| Vec::new())
     }
 }
 
@@ -78,8 +77,7 @@ impl<T: Real> Prepared<T> for Solve<'_, T> {
     }
 
     fn read(&self, to: &mut [T]) -> Result<Vec<usize>, String> {
-        self.cublas.download(self.matrices[2].memory(), to);
-        Ok(Vec::new())
+        self.cublas.download(self.matrices[2].memory(), to).map(|()| Vec::new())
     }
 }
 
@@ -89,12 +87,10 @@ impl<T: Real> Prepared<T> for Factor<'_, T> {
     }
 
     fn run(&mut self, times: usize) -> Result<(), String> {
-        self.cusolver.getrf(&self.factors, times)
+        self.cusolver.getrf(&self.matrix, times)
     }
 
     fn read(&self, to: &mut [T]) -> Result<Vec<usize>, String> {
-        let (pivots, info) = self.cusolver.read(&self.factors, to);
-        let from_zero = |pivot: i32| usize::try_from(i64::from(pivot) - 1).unwrap_or(usize::MAX);
-        if info == 0 { Ok(pivots.into_iter().map(from_zero).collect()) } else { Err(format!("info is {info}")) }
+        self.cusolver.read(&self.matrix, to)
     }
 }

@@ -2,7 +2,7 @@
 
 use lapidary::{DType, Routine, Scalar, flops};
 
-use crate::cases::{name, random, triangle};
+use crate::cases::{name, poison, random, triangle};
 
 /// A routine and the sizes of its matrices, which are all column-major and packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum Problem {
     Solve { n: usize, nrhs: usize },
     /// A = P·L·U, where A is of order n.
     Factors { n: usize },
+    /// A·x = b with one right-hand side, where A is of order n. The result is the n×(n+1) matrix of the factors of A and of x.
+    System { n: usize },
 }
 
 /// Sizes of a product of an m×k matrix op(A) and a k×n matrix op(B).
@@ -48,6 +50,7 @@ impl Problem {
             Problem::Product(_) => Routine::Gemm,
             Problem::Solve { .. } => Routine::Trsm,
             Problem::Factors { .. } => Routine::Getrf,
+            Problem::System { .. } => Routine::Gesv,
         }
     }
 
@@ -59,7 +62,7 @@ impl Problem {
                 if m == n && n == k { format!("n={n} {ops}") } else { format!("{m}×{n}×{k} {ops}") }
             }
             Problem::Solve { n, nrhs } => format!("n={n} nrhs={nrhs}"),
-            Problem::Factors { n } => format!("n={n}"),
+            Problem::Factors { n } | Problem::System { n } => format!("n={n}"),
         }
     }
 
@@ -69,6 +72,7 @@ impl Problem {
             Problem::Product(Product { m, n, k, .. }) => flops::gemm(m, n, k),
             Problem::Solve { n, nrhs } => flops::trsm(n, nrhs),
             Problem::Factors { n } => flops::getrf(n, n),
+            Problem::System { n } => flops::getrf(n, n) + flops::getrs(n, 1),
         }
     }
 
@@ -76,7 +80,7 @@ impl Problem {
     pub fn terms(&self) -> usize {
         match *self {
             Problem::Product(Product { k, .. }) => k,
-            Problem::Solve { n, .. } | Problem::Factors { n } => n,
+            Problem::Solve { n, .. } | Problem::Factors { n } | Problem::System { n } => n,
         }
     }
 
@@ -86,6 +90,16 @@ impl Problem {
             Problem::Product(product) => [product.shape_a(), product.shape_b(), (product.m, product.n)],
             Problem::Solve { n, nrhs } => [(n, n), (n, nrhs), (n, nrhs)],
             Problem::Factors { n } => [(n, n), (0, 0), (n, n)],
+            Problem::System { n } => [(n, n), (n, 1), (n, n + 1)],
+        }
+    }
+
+    /// The number of operands that a call reads and does not overwrite: A and B of a product, and A of a solve.
+    pub fn inputs(&self) -> usize {
+        match self {
+            Problem::Product(_) => 2,
+            Problem::Solve { .. } => 1,
+            Problem::Factors { .. } | Problem::System { .. } => 0,
         }
     }
 }
@@ -154,7 +168,7 @@ impl<T: Scalar> Operands<T> {
         let a = match problem {
             Problem::Product(_) => random(rows * cols, 1),
             Problem::Solve { n, .. } => triangle(n),
-            Problem::Factors { .. } => random(rows * cols, 3),
+            Problem::Factors { .. } | Problem::System { .. } => random(rows * cols, 3),
         };
         Ok(Operands { problem, a, b: random(of_b.0 * of_b.1, 2) })
     }
@@ -164,6 +178,25 @@ impl<T: Scalar> Operands<T> {
     pub fn unwritten(&self) -> Vec<T> {
         let [.., (rows, cols)] = self.problem.shapes();
         vec![T::from_f64(f64::NAN); rows * cols]
+    }
+
+    /// The operands that a call reads and does not overwrite.
+    pub fn inputs(&self) -> impl Iterator<Item = &[T]> {
+        [self.a.as_slice(), &self.b].into_iter().take(self.problem.inputs())
+    }
+
+    /// Prepares the memory of the result for a call: it receives the operands that the call overwrites, or NaN before a product.
+    pub fn restore(&self, result: &mut [T]) {
+        let overwritten: [&[T]; 2] = match self.problem {
+            Problem::Product(_) => return poison(result),
+            Problem::Solve { .. } => [&self.b, &[]],
+            Problem::Factors { .. } => [&self.a, &[]],
+            Problem::System { .. } => [&self.a, &self.b],
+        };
+        let [first, second] = overwritten;
+        let (to_first, to_second) = result.split_at_mut(first.len());
+        to_first.copy_from_slice(first);
+        to_second.copy_from_slice(second);
     }
 
     /// Name of the routine with the letter of the element type, such as `dgemm`.

@@ -403,6 +403,7 @@ mod tests {
     use lapidary_core::{HostRect, Value};
 
     use super::*;
+    use crate::buffer::Rect;
     use crate::facts::facts;
     use crate::transfers::Transfers;
 
@@ -424,13 +425,14 @@ mod tests {
         // SAFETY: the rectangles are the arrays `x` and `read`, the view `c` lies in `buffer`, and nothing else accesses the
         // arrays or the buffer.
         unsafe {
-            load.run(HostRect::packed(&mut x, 2), &buffer).unwrap();
+            let rect = Rect { buffer: buffer.clone(), offset: 0, ld: 2 };
+            load.run(HostRect::packed(&mut x, 2), &rect).unwrap();
             for beta in [3.0, 3.0, 5.0, 5.0, 5.0, 3.0] {
                 let c = View { buffer: &buffer, at: 0, rows: 2, cols: 1, ld: 2 };
                 let scale = Instruction::Scale { beta: Value::F32(beta), c };
                 let _ = kernels.run(DType::F32, &scale).unwrap();
             }
-            store.run(HostRect::packed(&mut read, 2), &buffer).unwrap();
+            store.run(HostRect::packed(&mut read, 2), &rect).unwrap();
         }
         assert_eq!(read, x.map(|x| x * 27.0 * 125.0));
     }
@@ -441,15 +443,16 @@ mod tests {
         let (mut x, mut read) = ([1.0_f32, 2.0], [0.0_f32; 2]);
         let [from, to] = [0, 1].map(|_| Buffer::new(&kernels.queue, size_of_val(&x)).unwrap());
         let view = |buffer| View { buffer, at: 0, rows: 2, cols: 1, ld: 2 };
+        let rect = |buffer: &Buffer| Rect { buffer: buffer.clone(), offset: 0, ld: 2 };
         // SAFETY: the rectangles are the arrays `x` and `read`, the views lie in the buffers `from` and `to`, and nothing else
         // accesses the arrays or the buffers.
         unsafe {
-            load.run(HostRect::packed(&mut x, 2), &from).unwrap();
+            load.run(HostRect::packed(&mut x, 2), &rect(&from)).unwrap();
             // collects kernel calls that are not submitted, as an instruction leaves them when it panics
             let scale = Instruction::Scale { beta: Value::F32(3.0), c: view(&from) };
             instructions::enqueue(&mut kernels, DType::F32, &scale).unwrap();
             let _ = kernels.run(DType::F32, &Instruction::Copy { a: view(&from), b: view(&to) }).unwrap();
-            store.run(HostRect::packed(&mut read, 2), &to).unwrap();
+            store.run(HostRect::packed(&mut read, 2), &rect(&to)).unwrap();
         }
         assert_eq!(read, x);
     }

@@ -1,6 +1,7 @@
 //! `lapidary hpl`: the Linpack benchmark on the devices of one machine.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::ValueEnum;
@@ -9,6 +10,7 @@ use lapidary::{DType, Machine, Precision};
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
 use crate::hpl::check::residual;
+use crate::hpl::speed;
 use crate::hpl::system::{SEED, System};
 use crate::hpl::table::Row;
 use crate::io::{self, atomic};
@@ -98,10 +100,11 @@ pub fn run(args: &Args) -> Result<()> {
     let machine = args.device.open_with(nb)?;
     check_dtype(&machine, DType::F64, "add a device that has it, such as cpu")?;
     check_placement(args, &machine)?;
-    check_memory(args)?;
+    check_memory(args, &machine)?;
     let machine = if args.trace.is_some() { machine.traced() } else { machine };
     let system = System::new(args.seed, args.n as usize);
-    let progress = Progress::new(if args.mxp { 3 } else { 4 });
+    let progress = Arc::new(Progress::new(if args.mxp { 3 } else { 4 }).ticking());
+    let machine = speed::shown(machine, &progress, operations(f64::from(args.n)));
     let (matrices, generate) = phase(&progress, "generate", || system.generate())?;
     let solved = match (args.mxp, args.memory) {
         (true, _) => solve_mixed(&machine, &progress, &matrices)?,
@@ -146,15 +149,17 @@ fn check_placement(args: &Args, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the host has too little memory for the system, and with `--mxp` for the copy of A in f32.
-fn check_memory(args: &Args) -> Result<()> {
+/// Fails if the host has too little memory for the system, and for the copy of A in f32 (`--mxp`) or on a device in host memory.
+fn check_memory(args: &Args, machine: &Machine) -> Result<()> {
     let n = args.n as usize;
     let what = format!("the system of order {n}");
     if args.mxp {
         let bytes = n.saturating_mul(n).saturating_mul(size_of::<f64>() + size_of::<f32>());
         return memory::check(&format!("{what} with a copy of A in f32"), bytes);
     }
-    memory::check_matrices::<f64>(&what, &[(n, n), (n, 1)])
+    let has_copy = args.memory == Placement::Device && machine.devices().any(|device| device.host_memory);
+    let shapes = [(n, n), (n, 1)].repeat(if has_copy { 2 } else { 1 });
+    memory::check_matrices::<f64>(&what, &shapes)
 }
 
 /// Runs `work` as a named step of the progress display. Returns the result of `work` and the seconds that it took.

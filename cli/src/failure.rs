@@ -18,6 +18,8 @@ pub enum Status {
     BadInput = 2,
     /// No device matches the selection.
     NoSuchDevice = 3,
+    /// An interrupt (Ctrl-C) has ended the program: 128 + SIGINT, as in shells.
+    Interrupted = 130,
 }
 
 /// A message of one sentence for the user, with the exit status.
@@ -36,6 +38,11 @@ impl Failure {
     /// A failure with status 2: the user's request is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { status: Status::BadInput, message: message.into() }
+    }
+
+    /// A failure with status 130: the user has interrupted the work, which the program has ended in order.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Failure { status: Status::Interrupted, message: message.into() }
     }
 
     /// A failure with status 2: the file at `path` contains something that the program cannot use.

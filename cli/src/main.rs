@@ -5,6 +5,7 @@ mod bench;
 mod conformance;
 mod dense;
 mod failure;
+mod hpl;
 mod io;
 mod memory;
 mod options;

@@ -4,10 +4,11 @@
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle, WeakProgressBar};
 
 use crate::report::{note, out};
 
@@ -16,6 +17,20 @@ use crate::report::{note, out};
 pub struct Progress {
     bar: Option<ProgressBar>,
     ticker: Option<Ticker>,
+}
+
+/// The bar of the latest display.
+static BAR: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+fn latest_bar() -> MutexGuard<'static, Option<WeakProgressBar>> {
+    BAR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the bar of the latest display from the terminal, when the program ends before the display is dropped.
+pub fn clear() {
+    if let Some(bar) = latest_bar().as_ref().and_then(WeakProgressBar::upgrade) {
+        bar.finish_and_clear();
+    }
 }
 
 /// Longest time between two lines of a display without a bar.
@@ -59,6 +74,7 @@ impl Progress {
             let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
             bar.set_style(style.expect("the template is right"));
             bar.enable_steady_tick(Duration::from_millis(200));
+            *latest_bar() = Some(bar.downgrade());
         }
         Progress { bar, ticker: None }
     }
@@ -92,6 +108,15 @@ impl Progress {
         // after an interruption, the time of a search is infinite
         if let Some(bar) = self.bar.as_ref().filter(|_| step.is_finite()) {
             bar.set_position(step as u64);
+            bar.set_message(what.to_owned());
+        }
+    }
+
+    /// Shows what is under way in the present step. A display without a bar prints this only at the next tick
+    /// ([`ticking`](Self::ticking)).
+    pub fn state(&self, what: &str) {
+        self.tell(what);
+        if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
         }
     }

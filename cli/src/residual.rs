@@ -8,7 +8,7 @@ use crate::dense::{Dense, largest};
 
 /// Largest accepted residual of a factorisation or a solution (bound 8).
 pub const LU_THRESHOLD: f64 = 30.0;
-/// Largest accepted residual of Linpack (bound 9).
+/// Largest accepted residual of Linpack (bound 9, with u in place of ε as in HPL).
 pub const HPL_THRESHOLD: f64 = 16.0;
 /// Largest accepted ratio of a residual to bound 1 or bound 7.
 pub const RATIO_THRESHOLD: f64 = 1.0;

@@ -80,8 +80,8 @@ pub use driver_file::DriverFile;
 #[cfg(feature = "test-hooks")]
 pub use engine::Run;
 pub use engine::{
-    CopyInUse, DeviceRuntime, InPlace, RunError, Startup, StreamCall, StreamEnd, StreamState, TimedKernel, Trace, TraceEvent,
-    reach, resident_device, run,
+    CopyInUse, DeviceRuntime, InPlace, ProgressListener, RunError, RunProgress, Startup, StreamCall, StreamEnd, StreamState,
+    TimedKernel, Trace, TraceEvent, Watch, reach, resident_device, run,
 };
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Outputs, Result};

@@ -111,7 +111,7 @@ pub use lapidary_backend_wgpu as wgpu;
 pub use lapidary_core::{
     Batch, BatchMut, BatchShape, Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, GemmBatched, Getrf,
     GetrfBatched, Getrs, GetrsBatched, Info, KernelTime, Lane, Laswp, Layout, MatMut, MatRef, Op, Origin, Outputs, Queue, Result,
-    Routine, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo, flops,
+    Routine, RunProgress, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo, flops,
 };
 #[cfg(feature = "program-cache")]
 pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};

@@ -6,8 +6,8 @@ use lapidary_backend_cpu::{CpuDevice, Path};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, LanePool, MatMut, Rates, RawMat, Result, StreamState, Trace,
-    TraceEvent,
+    DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, LanePool, MatMut, ProgressListener, Rates, RawMat, Result,
+    RunProgress, StreamState, Trace, TraceEvent, Watch,
 };
 
 use crate::open::{boxed, open};
@@ -48,6 +48,8 @@ struct Shared {
     cache: Arc<ProgramCache>,
     /// The trace that [`Machine::traced`] starts.
     trace: OnceLock<Trace>,
+    /// The function that [`Machine::with_progress`] has received.
+    progress: OnceLock<ProgressListener>,
     /// The data for the choice of devices by price. `Some` if the selection names no device: the machine then chooses the devices
     /// of each call by price.
     pricing: Option<Pricing>,
@@ -230,6 +232,10 @@ impl Machine {
         self.0.trace.get()
     }
 
+    pub(crate) fn watch(&self) -> Watch<'_> {
+        Watch { trace: self.trace(), progress: self.0.progress.get() }
+    }
+
     pub(crate) fn pricing(&self) -> Option<&Pricing> {
         self.0.pricing.as_ref()
     }
@@ -280,6 +286,31 @@ impl Machine {
     /// [traced](Machine::traced).
     pub fn take_trace(&self) -> Vec<TraceEvent> {
         self.trace().map(Trace::take).unwrap_or_default()
+    }
+
+    /// From now on, all handles of the machine call `tell` with the progress of each call that runs by a plan: when the call begins and
+    /// after each command with floating-point operations. A call may run several plans. The CPU alone, and most calls on resident
+    /// matrices, run without a plan, and `tell` is not called. The threads that drive the devices call `tell`, one at a time for each
+    /// plan, so that `tell` should return soon. `tell` must not call the machine. If `with_progress` is called more than once, the machine
+    /// keeps the first function `tell`.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, Select, Settings};
+    /// // the memory limit makes the machine compute by tiles
+    /// let settings = Settings::default().memory_limit(1 << 20);
+    /// let machine = Machine::with_settings(&Select::cpu([0, 1]), &settings)?;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let machine = machine.with_progress(move |run| tell.send(run.done_flops / run.plan_flops).unwrap());
+    /// let mut a: Vec<f64> = (0..300 * 300).map(|i| f64::from(i % 17) + if i % 301 == 0 { 300.0 } else { 0.0 }).collect();
+    /// machine.getrf(MatMut::col_major(&mut a, 300, 300)?)?;
+    /// let shares: Vec<f64> = told.try_iter().collect();
+    /// assert!(shares.len() > 2 && shares[0] == 0.0 && shares[shares.len() - 1] > 0.999);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_progress(self, tell: impl Fn(RunProgress) + Send + Sync + 'static) -> Self {
+        self.0.progress.get_or_init(|| ProgressListener::new(tell));
+        self
     }
 
     /// Returns how often compiled programs were found in the cache on disk, and how often not.
@@ -347,6 +378,7 @@ impl Shared {
             #[cfg(feature = "program-cache")]
             cache: Arc::new(settings.program_cache()),
             trace: OnceLock::new(),
+            progress: OnceLock::new(),
             pricing: None,
             listener: OnceLock::new(),
             notes: Vec::new(),

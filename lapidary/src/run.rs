@@ -247,7 +247,7 @@ impl Machine {
             let call = InPlace { instructions: &problem.instructions(), schedule: schedule.as_deref(), memory };
             // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
             // kernels write, so that no other access conflicts.
-            return unsafe { runtime.run_in_place(&call, self.trace()) };
+            return unsafe { runtime.run_in_place(&call, self.watch()) };
         }
         self.run_planned(problem, memory, &devices, resident).map(drop)
     }
@@ -279,7 +279,7 @@ impl Machine {
             }
             // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
             // kernels write, so that no other access conflicts.
-            let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &runtimes, &schedule, memory, self.trace()) });
+            let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &runtimes, &schedule, memory, self.watch()) });
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(self.copy_of_factors(problem, devices)),
                 (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !others.is_empty() => {

@@ -243,6 +243,9 @@ impl FromStr for Select {
 
     fn from_str(text: &str) -> Result<Self> {
         let text = text.to_ascii_lowercase();
+        if let Some(device) = named_twice(&text) {
+            return Err(Error::invalid("select", format!("device {device} is named twice")));
+        }
         if let Some(right) = with_plus(&text) {
             return Err(Error::invalid("select", format!("`{text}`: a comma stands between numbers; write {right}")));
         }
@@ -263,6 +266,23 @@ impl FromStr for Select {
         let picks = parts.into_iter().map(pick).collect::<Result<_>>()?;
         Ok(Select { picks })
     }
+}
+
+/// Returns a device whose number the text names twice, such as `opencl:0` in `opencl:0,0` and in `opencl:0+opencl:0`.
+fn named_twice(text: &str) -> Option<String> {
+    let (mut kind, mut seen) = ("", Vec::new());
+    for part in text.split([',', '+']) {
+        let index = part.split_once(':').map_or(part, |(word, index)| {
+            kind = word.trim();
+            index
+        });
+        let Ok(index) = index.trim().parse::<usize>() else { continue };
+        if seen.contains(&(kind, index)) {
+            return Some(format!("{kind}:{index}"));
+        }
+        seen.push((kind, index));
+    }
+    None
 }
 
 /// Replaces a comma before the name of a backend by `+`. Returns `None` if no comma stands before the name of a backend.
@@ -288,9 +308,6 @@ fn parse_part(part: &str) -> Result<(&str, Option<Vec<usize>>)> {
     }
     let indices =
         indices.map(|list| list.split(',').map(|index| parse_index(kind, index)).collect::<Result<Vec<_>>>()).transpose()?;
-    if let Some(repeated) = indices.iter().flatten().find(|i| indices.iter().flatten().filter(|j| i == j).count() > 1) {
-        return Err(Error::invalid("select", format!("device {kind}:{repeated} is named twice")));
-    }
     Ok((kind, indices))
 }
 

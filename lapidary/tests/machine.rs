@@ -135,7 +135,9 @@ fn refusals_name_what_is_wrong() {
     for absent in ["cuda", "cuda:0", "cpu+cuda", "cpu:99999999999999999999"] {
         assert_eq!(absent.parse::<Select>().unwrap_err().kind(), ErrorKind::NoSuchDevice, "{absent}");
     }
-    assert!(message("cpu:0,0").contains("cpu:0 is named twice"));
+    for twice in ["cpu:0,0", "cpu:0+cpu:0", "cpu:0,cpu:0", "cpu:1,0,2,0", "cpu:0+cuda:0,cpu:0"] {
+        assert!(message(twice).contains("device cpu:0 is named twice"), "{twice}: {}", message(twice));
+    }
     assert!(message("cpu:0+cpu:1").contains("cpu is named twice"));
     assert!(message("abacus").contains("`abacus`"));
     let none = Machine::open(&Select::cpu([])).unwrap_err();

@@ -35,6 +35,13 @@ pub struct Args {
     here: bool,
 }
 
+impl Args {
+    /// Whether this process is a first call that another process of this program times.
+    pub fn is_worker(&self) -> bool {
+        self.here
+    }
+}
+
 /// The stages that a backend measures, each with its name and its seconds.
 type Measured = Vec<(&'static str, f64)>;
 

@@ -7,6 +7,9 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use tempfile::NamedTempFile;
 
+use crate::progress;
+use crate::report::note;
+
 /// Paths of the temporary files that exist now. A thread holds the lock while it creates, renames or removes a file.
 static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -23,7 +26,6 @@ pub struct Temporary {
 impl Temporary {
     /// Creates a temporary file in `folder`.
     pub fn new(folder: &Path) -> io::Result<Self> {
-        watch_signals();
         let mut builder = tempfile::Builder::new();
         builder.prefix(".lapidary-");
         // By default only the owner may read a temporary file. The finished file must have the permissions that the umask allows.
@@ -62,9 +64,13 @@ impl Drop for Temporary {
     }
 }
 
-fn watch_signals() {
+/// Makes signals that end the program remove the temporary files first. An interrupt (Ctrl-C) also clears the progress bar, prints a
+/// message, and ends the program with the status [`Status::Interrupted`](crate::failure::Status::Interrupted). Drivers with LLVM end the
+/// process at an interrupt, unless the process handles interrupts before it loads them, so that the program calls this function before
+/// a command opens devices.
+pub fn watch_signals() {
     static WATCHED: Once = Once::new();
-    WATCHED.call_once(system::remove_files_at_the_end);
+    WATCHED.call_once(system::watch_signals);
 }
 
 /// Whether the first interrupt (Ctrl-C) only sets [`INTERRUPTED`].
@@ -75,7 +81,6 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// program.
 pub fn finish_on_interrupt() -> &'static AtomicBool {
     FINISHES.store(true, Ordering::Relaxed);
-    watch_signals();
     &INTERRUPTED
 }
 
@@ -88,6 +93,12 @@ fn finishes_first() -> bool {
 /// process ends.
 pub fn ignore_interrupts() {
     system::ignore_interrupts();
+}
+
+/// Clears the progress bar and tells the user that the program ends before its work is done.
+fn tell_interrupted() {
+    progress::clear();
+    note("lapidary: interrupted");
 }
 
 /// Removes all temporary files. Returns the lock, so that no other thread can create or rename a temporary file until the program
@@ -114,12 +125,15 @@ mod system {
 
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
-    use signal_hook::low_level::emulate_default_handler;
+    use signal_hook::low_level::{emulate_default_handler, exit};
+
+    use crate::failure::Status;
 
     /// Starts a thread that waits for the signals that end a program. When a signal arrives that ends a program, the thread removes
-    /// the temporary files, and then lets the signal take its default action. If the system refuses to start the thread, the
+    /// the temporary files. An interrupt then ends the program at once, without the functions that libraries run at the exit, since other
+    /// threads still use the drivers. Another signal takes its default action. If the system refuses to start the thread, the
     /// signals end the program directly, and temporary files may remain.
-    pub(super) fn remove_files_at_the_end() {
+    pub(super) fn watch_signals() {
         let (ready, wait_until_ready) = mpsc::channel();
         let watch = move || {
             let ending = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
@@ -128,6 +142,10 @@ mod system {
             let ends = |&signal: &libc::c_int| signal != SIGINT || !super::finishes_first();
             if let Some(signal) = signals.forever().find(ends) {
                 let _files = super::remove_all();
+                if signal == SIGINT {
+                    super::tell_interrupted();
+                    exit(Status::Interrupted as i32);
+                }
                 let _ = emulate_default_handler(signal);
             }
         };
@@ -163,12 +181,13 @@ mod system {
     /// Exit status that Windows gives to a program that Ctrl+C ends.
     const STATUS_CONTROL_C_EXIT: i32 = 0xC000_013A_u32.cast_signed();
 
-    pub(super) fn remove_files_at_the_end() {
+    pub(super) fn watch_signals() {
         let end = || {
             if super::finishes_first() {
                 return;
             }
             let _files = super::remove_all();
+            super::tell_interrupted();
             std::process::exit(STATUS_CONTROL_C_EXIT);
         };
         let _ = ctrlc::set_handler(end);
@@ -183,7 +202,7 @@ mod system {
 
 #[cfg(not(any(unix, windows)))]
 mod system {
-    pub(super) fn remove_files_at_the_end() {}
+    pub(super) fn watch_signals() {}
 
     pub(super) fn ignore_interrupts() {}
 

@@ -75,6 +75,11 @@ impl Args {
     pub fn is_startup(&self) -> bool {
         self.startup.is_some()
     }
+
+    /// Whether this process is a first call that another process of this program times.
+    pub fn is_worker(&self) -> bool {
+        self.startup.as_ref().is_some_and(|Startup::Startup(args)| args.is_worker())
+    }
 }
 
 /// The part of a first call that is timed instead of a routine.

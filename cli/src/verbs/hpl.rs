@@ -1,18 +1,25 @@
 //! `lapidary hpl`: the Linpack benchmark on the devices of one machine.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
-use lapidary::DType;
+use clap::ValueEnum;
+use lapidary::{DType, Machine, Precision};
 
-use crate::dense::{Dense, largest};
+use crate::dense::Dense;
 use crate::failure::{Failure, Result};
-use crate::io::atomic;
+use crate::hpl::check::residual;
+use crate::hpl::speed;
+use crate::hpl::system::{SEED, System};
+use crate::hpl::table::Row;
+use crate::io::{self, atomic};
 use crate::memory;
 use crate::options::{DeviceOptions, check_dtype, computing, describe, names, panels, parse_positive, threads};
 use crate::progress::Progress;
-use crate::report::{Report, fixed, seconds};
-use crate::residual::{HPL_THRESHOLD, epsilon};
+use crate::report::{Report, fixed, out, seconds};
+use crate::residual::HPL_THRESHOLD;
+use crate::trace;
 
 /// Options of `lapidary hpl`.
 #[derive(clap::Args, Debug)]
@@ -25,44 +32,134 @@ pub struct Args {
     #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
     /// Seed of the random matrix
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = SEED)]
     seed: u64,
     #[command(flatten)]
     pub(super) device: DeviceOptions,
+    /// Memory in which the matrix lies when the timed part begins
+    #[arg(long, value_enum, default_value = "host")]
+    memory: Placement,
+    /// Solve with factors in f32 and refinement in f64 (gesv_mixed), as HPL-MxP does, but with the matrix of HPL
+    #[arg(long)]
+    mxp: bool,
     /// Write all results as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a timeline of the factorisation and the solve to FILE, as a picture (.svg) or for Perfetto (.json)
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+/// The memory in which the matrix lies when the timed part begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Placement {
+    /// Host memory: the time includes all transfers
+    Host,
+    /// Memory of the device: the matrix is copied there before the timed part, and the factors and the solution stay there
+    Device,
 }
 
 const HELP: &str = "\
-The matrix is uniform in [-0.5, 0.5), in double precision. The residual is HPL's, ‖A·x − b‖∞ /
-(ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), and must be below 16; otherwise the exit status is 1. The speed counts
-2/3·n³ + 3/2·n² operations. The first run on a device is slower, because it compiles kernels and
-measures speeds, which later runs reuse. Run twice, and take the second result.
+The system is that of HPL 2.3, from the same generator, with elements in [-0.5, 0.5] in double
+precision; the default seed is HPL's. The lines between the double rules have the format of HPL.
+The variant in the column T/V is always WR10R2R1, P is 1, and Q is the number of devices. The residual,
+‖A·x − b‖∞ / (eps·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n) with eps = 2⁻⁵³, must be below 16; otherwise the exit status
+is 1. The speed counts 2/3·n³ + 3/2·n² operations, also with --mxp. The matrix of HPL-MxP is diagonally
+dominant. The matrix of --mxp is HPL's, which needs row exchanges and more refinement steps. If the
+refinement does not converge, the factors are in f64 and the exit status is 1.
+
+The first run on a device is slower, because it compiles kernels and measures speeds, which later
+runs reuse. Run twice, and take the second result.
 
 Examples:
   lapidary hpl --n 8000 --json hpl.json
+  lapidary hpl --n 20000 --device opencl:0 --memory device
+  lapidary hpl --n 20000 --mxp
   lapidary hpl --n 20000 --device all --memory-limit 4G";
+
+/// The times of a run in seconds, and the solution.
+struct Solved {
+    x: Dense<f64>,
+    /// Time of the factorisation, or of the whole solve with `--mxp`.
+    factor: f64,
+    /// Time of the solve with the factors. 0 with `--mxp`.
+    solve: f64,
+    /// The factors that solved the system with `--mxp`.
+    precision: Option<Precision>,
+}
 
 /// Generates the system, solves it and verifies the solution.
 pub fn run(args: &Args) -> Result<()> {
-    args.json.iter().try_for_each(|path| atomic::check_folder(path))?;
+    [&args.json, &args.trace].into_iter().flatten().try_for_each(|path| atomic::check_folder(path))?;
+    args.trace.iter().try_for_each(|path| trace::check_path(path))?;
+    io::check_distinct(&[("--json", args.json.as_ref()), ("--trace", args.trace.as_ref())])?;
+    if args.mxp && args.memory == Placement::Device {
+        return Err(Failure::usage("--mxp solves a system in host memory; leave out --memory device"));
+    }
     let nb = panels(args.nb)?;
     let machine = args.device.open_with(nb)?;
     check_dtype(&machine, DType::F64, "add a device that has it, such as cpu")?;
-    let n = args.n as usize;
-    memory::check_matrices::<f64>(&format!("the system of order {n}"), &[(n, n), (n, 1)])?;
-    let progress = Progress::new(4);
-    let ([mut a, mut x], _) = phase(&progress, "generate", || generate(args.seed, n))?;
-    let (lu, factor) = phase(&progress, "factor", || Ok(machine.getrf(a.view_mut())?))?;
-    let ((), solve) = phase(&progress, "solve", || Ok(lu.solve(x.view_mut())?))?;
-    let (residual, _) = phase(&progress, "verify", || Ok(residual(args.seed, x.data())))?;
+    check_placement(args, &machine)?;
+    check_memory(args, &machine)?;
+    let machine = if args.trace.is_some() { machine.traced() } else { machine };
+    let system = System::new(args.seed, args.n as usize);
+    let progress = Arc::new(Progress::new(if args.mxp { 3 } else { 4 }).ticking());
+    let machine = speed::shown(machine, &progress, operations(f64::from(args.n)));
+    let (matrices, generate) = phase(&progress, "generate", || system.generate())?;
+    let solved = match (args.mxp, args.memory) {
+        (true, _) => solve_mixed(&machine, &progress, &matrices)?,
+        (false, Placement::Host) => solve_on_host(&machine, &progress, matrices)?,
+        (false, Placement::Device) => solve_on_device(&machine, &progress, matrices)?,
+    };
+    let (residual, verify) = phase(&progress, "verify", || Ok(residual(&system, solved.x.data())))?;
     drop(progress);
+    if let Some(path) = &args.trace {
+        let name = format!("hpl n={}", args.n);
+        trace::save(path, &name, &machine.take_trace(), machine.cache_counts())?;
+    }
     let mut report = Report::default();
-    report.line("matrix", format!("{n} × {n}, f64, seed {}", args.seed)).line("device", names(computing(&machine, DType::F64)));
-    report.figure("n", n).figure("nb", nb).figure("seed", args.seed).figure("dtype", "f64");
+    report.figure("n", system.order()).figure("nb", nb).figure("seed", args.seed).figure("dtype", "f64");
+    report.figure("memory", args.memory.name()).figure("mxp", args.mxp);
     report.figure("devices", describe(computing(&machine, DType::F64))).figure("threads", threads());
-    finish(args, report, (factor, solve), residual)
+    report.figure("generate_seconds", generate).figure("verify_seconds", verify);
+    let devices = names(computing(&machine, DType::F64));
+    let memory = args.memory.name();
+    report.line("matrix", format!("{0} × {0}, f64, seed {1}, in {memory} memory", args.n, args.seed)).line("device", devices);
+    finish(args, report, &solved, (residual, nb, computing(&machine, DType::F64).count()))
+}
+
+impl Placement {
+    /// Name of the placement on the command line and in files.
+    fn name(self) -> &'static str {
+        match self {
+            Placement::Host => "host",
+            Placement::Device => "device",
+        }
+    }
+}
+
+/// Refuses `--memory device` with several devices: a matrix lies on one device, so that the others would not take part.
+fn check_placement(args: &Args, machine: &Machine) -> Result<()> {
+    if args.memory == Placement::Device && machine.devices().count() > 1 {
+        let names = names(machine.devices());
+        return Err(Failure::usage(format!(
+            "--memory device keeps the matrix on one device, and several are selected; choose one of them with --device: {names}"
+        )));
+    }
+    Ok(())
+}
+
+/// Fails if the host has too little memory for the system, and for the copy of A in f32 (`--mxp`) or on a device in host memory.
+fn check_memory(args: &Args, machine: &Machine) -> Result<()> {
+    let n = args.n as usize;
+    let what = format!("the system of order {n}");
+    if args.mxp {
+        let bytes = n.saturating_mul(n).saturating_mul(size_of::<f64>() + size_of::<f32>());
+        return memory::check(&format!("{what} with a copy of A in f32"), bytes);
+    }
+    let has_copy = args.memory == Placement::Device && machine.devices().any(|device| device.host_memory);
+    let shapes = [(n, n), (n, 1)].repeat(if has_copy { 2 } else { 1 });
+    memory::check_matrices::<f64>(&what, &shapes)
 }
 
 /// Runs `work` as a named step of the progress display. Returns the result of `work` and the seconds that it took.
@@ -75,51 +172,61 @@ fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -
     Ok((result, seconds))
 }
 
-/// Generates the matrix A and the right-hand side b.
-fn generate(seed: u64, n: usize) -> Result<[Dense<f64>; 2]> {
-    let (mut a, mut b) = (Dense::zeros(n, n)?, Dense::zeros(n, 1)?);
-    a.data_mut().chunks_mut(n).enumerate().for_each(|(j, column)| fill_column(seed, j, column));
-    fill_column(seed, n, b.data_mut());
-    Ok([a, b])
+fn solve_on_host(machine: &Machine, progress: &Progress, [mut a, mut x]: [Dense<f64>; 2]) -> Result<Solved> {
+    let (lu, factor) = phase(progress, "factor", || Ok(machine.getrf(a.view_mut())?))?;
+    let ((), solve) = phase(progress, "solve", || Ok(lu.solve(x.view_mut())?))?;
+    Ok(Solved { x, factor, solve, precision: None })
 }
 
-fn finish(args: &Args, mut report: Report, (factor, solve): (f64, f64), residual: f64) -> Result<()> {
-    let n = f64::from(args.n);
-    let gflops = (2.0 / 3.0 * n.powi(3) + 1.5 * n * n) / (factor + solve) / 1e9;
-    let passed = residual < HPL_THRESHOLD; // false if the residual is NaN
-    report.line("time", format!("factor {}, solve {}", seconds(factor), seconds(solve)));
-    report.line("speed", format!("{} GFLOP/s", fixed(gflops, 3)));
-    let verdict = if passed { "PASSED" } else { "FAILED" };
-    report.line("residual", format!("{}, below {HPL_THRESHOLD} is required: {verdict}", fixed(residual, 6)));
-    report.figure("factor_seconds", factor).figure("solve_seconds", solve).figure("seconds", factor + solve);
-    report.figure("gflops", gflops).figure("residual", residual);
-    report.figure("residual_threshold", HPL_THRESHOLD).figure("passed", passed);
-    report.print();
-    report.save(args.json.as_deref())?;
-    if passed { Ok(()) } else { Err(Failure::check("the residual is too large")) }
+/// Solves with the matrices in the memory of the only device. The copies to and from the device are not timed.
+fn solve_on_device(machine: &Machine, progress: &Progress, [a, mut x]: [Dense<f64>; 2]) -> Result<Solved> {
+    progress.begin("upload");
+    let (mut on_device, mut right) = (machine.upload(a.view())?, machine.upload(x.view())?);
+    drop(a);
+    let (lu, factor) = phase(progress, "factor", || Ok(machine.getrf(on_device.view_mut())?))?;
+    let ((), solve) = phase(progress, "solve", || Ok(lu.solve(right.view_mut())?))?;
+    right.download(x.view_mut())?;
+    Ok(Solved { x, factor, solve, precision: None })
 }
 
-/// Generates column `j` of A, or b for `j = n`. Each column has its own random generator. With separate generators the check of the
-/// solution can generate the columns of A again after the factorisation has overwritten A.
-fn fill_column(seed: u64, j: usize, column: &mut [f64]) {
-    let mut rng = fastrand::Rng::with_seed(seed ^ (j as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    column.fill_with(|| rng.f64() - 0.5);
+fn solve_mixed(machine: &Machine, progress: &Progress, [a, b]: &[Dense<f64>; 2]) -> Result<Solved> {
+    let mut x = Dense::zeros(b.rows(), 1)?;
+    let solve = || Ok(machine.gesv_mixed(a.view(), b.view(), x.view_mut())?);
+    let (precision, factor) = phase(progress, "factor and refine", solve)?;
+    Ok(Solved { x, factor, solve: 0.0, precision: Some(precision) })
 }
 
-/// Computes bound 9 of `docs/numerics.md`: ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
-fn residual(seed: u64, x: &[f64]) -> f64 {
-    let n = x.len();
-    let (mut column, mut row_sums) = (vec![0.0; n], vec![0.0; n]);
-    let mut r = vec![0.0; n];
-    for (j, xj) in x.iter().enumerate() {
-        fill_column(seed, j, &mut column);
-        for ((a, r), sum) in column.iter().zip(&mut r).zip(&mut row_sums) {
-            *r += a * xj;
-            *sum += a.abs();
+/// Prints and writes the results. Fails if a check of the results has failed.
+fn finish(args: &Args, mut report: Report, solved: &Solved, (residual, nb, devices): (f64, Option<usize>, usize)) -> Result<()> {
+    let Solved { factor, solve, ref precision, .. } = *solved;
+    let (n, time) = (f64::from(args.n), factor + solve);
+    let gflops = operations(n) / time / 1e9;
+    let is_small = residual < HPL_THRESHOLD; // false if the residual is NaN
+    let fallback = matches!(precision, Some(Precision::Full { .. }));
+    let times = if args.mxp { seconds(time) } else { format!("factor {}, solve {}", seconds(factor), seconds(solve)) };
+    report.line("time", times).line("speed", format!("{} GFLOP/s", fixed(gflops, 3)));
+    report.line("residual", format!("{}, below {HPL_THRESHOLD} is required", fixed(residual, 6)));
+    if let Some(precision) = precision {
+        report.line("precision", precision.to_string()).figure("precision", precision.to_string());
+        if let Precision::Mixed { iterations, backward_error, .. } = *precision {
+            report.figure("refinement_steps", iterations).figure("backward_error", backward_error);
         }
+    } else {
+        report.figure("factor_seconds", factor).figure("solve_seconds", solve);
     }
-    fill_column(seed, n, &mut column);
-    r.iter_mut().zip(&column).for_each(|(r, b)| *r -= b);
-    let norm = |v: &[f64]| largest(&v.iter().map(|value| value.abs()).collect::<Vec<_>>());
-    norm(&r) / (epsilon::<f64>() * (largest(&row_sums) * norm(x) + norm(&column)) * n as f64)
+    report.figure("seconds", time).figure("gflops", gflops).figure("residual", residual);
+    report.figure("residual_threshold", HPL_THRESHOLD).figure("passed", is_small && !fallback);
+    report.print();
+    Row { n: args.n as usize, nb, devices, seconds: time, gflops, residual, is_small }.lines().iter().for_each(|line| out(line));
+    report.save(args.json.as_deref())?;
+    match (is_small, fallback) {
+        (true, false) => Ok(()),
+        (false, _) => Err(Failure::check("the residual is too large")),
+        (true, true) => Err(Failure::check("the refinement did not converge, so that the factors are in f64")),
+    }
+}
+
+/// Number of floating-point operations that the benchmark counts for a system of order `n`.
+fn operations(n: f64) -> f64 {
+    2.0 / 3.0 * n.powi(3) + 1.5 * n * n
 }

@@ -16,6 +16,7 @@ use lapidary::Settings;
 use lapidary::probe::{LeftOut, leave_out_failing_drivers};
 
 use crate::failure::{Failure, Result};
+use crate::io::temporary;
 use crate::options::DeviceOptions;
 use crate::report::note;
 
@@ -29,7 +30,7 @@ pub struct Cli {
 
 const STATUS: &str = "\
 Exit status: 0 success, 1 a check failed or a result could not be written, 2 wrong usage or input,
-3 no such device.
+3 no such device, 130 interrupted (Ctrl-C).
 
 Examples:
   lapidary devices
@@ -76,6 +77,16 @@ impl Verb {
         }
     }
 
+    /// Whether this process works for another process of this program.
+    fn is_worker(&self) -> bool {
+        match self {
+            Verb::Tune(args) => args.is_worker(),
+            Verb::Conformance(args) => args.is_worker(),
+            Verb::Bench(args) => args.is_worker(),
+            Verb::Devices(_) | Verb::Solve(_) | Verb::Hpl(_) | Verb::Plan(_) | Verb::Kernel(_) | Verb::Cache(_) => false,
+        }
+    }
+
     /// The settings with the folder of tuned kernels that the devices of the command use. `None` if the command opens no device with
     /// tuned kernels, or if it runs for another process of this program, which has named the damaged lines.
     fn tuned_kernels(&self) -> Result<Option<Settings>> {
@@ -102,6 +113,10 @@ pub unsafe fn run(cli: &Cli) -> Result<()> {
         Some(devices) => unsafe { leave_out_failing_drivers(&devices.selection()?, &devices.settings()?, tell)? },
         None => LeftOut::default(),
     };
+    // the watching process ends a worker process
+    if !cli.verb.is_worker() {
+        temporary::watch_signals();
+    }
     if let Some(settings) = cli.verb.tuned_kernels()? {
         settings.user_kernels().1.iter().for_each(|problem| tell(problem));
     }

@@ -9,6 +9,7 @@ mod drivers;
 mod entries;
 mod fatal;
 mod good_input;
+mod hpl;
 mod kernel;
 mod kernel_times;
 mod outputs;

@@ -1,6 +1,8 @@
-//! Tests that no unfinished result stays in the folder if a signal ends the program.
+//! Tests that no unfinished result stays in the folder if a signal ends the program, and what the program says then.
 
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::support::{Sandbox, le64, npy};
@@ -49,13 +51,63 @@ fn send(signal: &str, child: &Child) {
 fn a_signal_leaves_no_temporary_file_and_still_ends_the_program() {
     use std::os::unix::process::ExitStatusExt;
     let s = sandbox();
-    for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
+    for (signal, code, number) in [("-INT", Some(130), None), ("-TERM", None, Some(15)), ("-HUP", None, Some(1))] {
         let mut child = after(&s, "").spawn().unwrap();
         writing(&s, &mut child);
         send(signal, &child);
-        assert_eq!(child.wait().unwrap().signal(), Some(number));
+        let status = child.wait().unwrap();
+        assert_eq!((status.code(), status.signal()), (code, number), "{signal}");
         assert_eq!(s.files(), ["a.csv", "b.npy"], "{signal}");
     }
+}
+
+#[test]
+fn an_interrupt_of_a_long_command_is_told_and_leaves_the_files_as_they_were() {
+    let s = Sandbox::new();
+    s.text("old.json", "old");
+    let commands: [&[&str]; 4] = [
+        &["hpl", "--n", "8000", "--device", "cpu", "--json", "old.json"],
+        &["hpl", "--n", "6000", "--device", "cpu:0", "--mxp", "--trace", "new.json"],
+        &["bench", "gemm", "--n", "512", "--reps", "1000000", "--device", "cpu", "--json", "old.json"],
+        &["conformance", "--device", "cpu:0", "--json", "new.json"],
+    ];
+    for args in commands {
+        let mut command = Command::new("env");
+        command.arg("--default-signal").arg(env!("CARGO_BIN_EXE_lapidary")).args(args).current_dir(s.path());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // the first text comes after the devices are open, and the work begins with it
+        let (told, first) = channel();
+        let readers = [told.clone(), told].into_iter().zip([boxed(child.stdout.take()), boxed(child.stderr.take())]);
+        let texts: Vec<_> = readers.map(|(told, stream)| std::thread::spawn(move || collect(stream, &told))).collect();
+        first.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| panic!("{args:?} prints nothing"));
+        std::thread::sleep(Duration::from_millis(300));
+        send("-INT", &child);
+        let begun = Instant::now();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{args:?}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{args:?}");
+        let texts: Vec<String> = texts.into_iter().map(|text| text.join().unwrap()).collect();
+        assert_eq!(texts[1].matches("lapidary: interrupted\n").count(), 1, "{args:?}: {}", texts[1]);
+        // the suite writes its report again and again, so that another run can continue
+        let mut files = s.files();
+        files.retain(|name| args[0] != "conformance" || name != "new.json");
+        assert_eq!(files, ["old.json"], "{args:?}");
+        assert_eq!(s.read("old.json"), "old");
+    }
+}
+
+/// A pipe from the program.
+fn boxed(stream: Option<impl Read + Send + 'static>) -> Box<dyn Read + Send> {
+    Box::new(stream.unwrap())
+}
+
+/// Reads all text of a pipe. Tells when the first text has come.
+fn collect(mut stream: Box<dyn Read + Send>, told: &Sender<()>) -> String {
+    let (mut text, mut part) = (Vec::new(), [0; 1 << 12]);
+    while let Some(read) = stream.read(&mut part).ok().filter(|&read| read > 0) {
+        text.extend_from_slice(&part[..read]);
+        let _ = told.send(());
+    }
+    String::from_utf8(text).unwrap()
 }
 
 #[test]

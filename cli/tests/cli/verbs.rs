@@ -1,4 +1,4 @@
-//! Tests of the commands `bench`, `hpl`, `plan` and `devices`, and of options that several commands share.
+//! Tests of the commands `bench`, `plan` and `devices`, and of options that several commands share.
 
 use std::collections::HashSet;
 
@@ -71,17 +71,6 @@ fn a_memory_limit_that_cuts_too_small_is_refused() {
     refused(&s, &["plan", "gemm", "--n", "100", "--memory-limit", "1K"], &["the smallest working set is 1536"]);
     outcome(&s.run(&["plan", "gemm", "--n", "100", "--memory-limit", "1536"]), 0);
     refused(&s, &["plan", "getrf", "--n", "50000", "--nb", "1"], &["larger panels (--nb"]);
-}
-
-#[test]
-fn hpl_passes_and_reports() {
-    let s = Sandbox::new();
-    let out = s.run(&["hpl", "--n", "100", "--json", "h.json"]);
-    outcome(&out, 0);
-    assert!(out.stdout.contains("PASSED"), "{}", out.stdout);
-    let figures = s.json("h.json");
-    assert!(figures["residual"].as_f64().unwrap() < 16.0 && figures["gflops"].is_number());
-    refused(&s, &["hpl", "--n", "0"], &["--n"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::command::Queue;
 use crate::device::{BufferRect, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
 use crate::engine::columns::Column;
-use crate::engine::{DeviceRuntime, RunError, Trace, TraceEvent, run};
+use crate::engine::{DeviceRuntime, RunError, Trace, TraceEvent, Watch, run};
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, Outputs, Result};
 use crate::instruction::{Access, Instruction};
@@ -88,10 +88,10 @@ impl DeviceRuntime {
     /// # Errors
     /// The device has too little memory for a register or for the copy of a column in host memory (such as pivots), or a transfer or
     /// a kernel failed.
-    pub unsafe fn run_in_place(&self, call: &InPlace<'_>, trace: Option<&Trace>) -> Result<()> {
+    pub unsafe fn run_in_place(&self, call: &InPlace<'_>, watch: Watch<'_>) -> Result<()> {
         let mut touched = false;
         // SAFETY: `run_on_copies` has the same safety contract as `run_in_place`, which the caller fulfils.
-        let outcome = unsafe { self.run_on_copies(call, trace, &mut touched) };
+        let outcome = unsafe { self.run_on_copies(call, watch, &mut touched) };
         self.note_loss(outcome).map_err(|error| {
             if error.kind().is_recoverable_elsewhere() {
                 self.trim();
@@ -101,7 +101,7 @@ impl DeviceRuntime {
         })
     }
 
-    unsafe fn run_on_copies(&self, call: &InPlace<'_>, trace: Option<&Trace>, touched: &mut bool) -> Result<()> {
+    unsafe fn run_on_copies(&self, call: &InPlace<'_>, watch: Watch<'_>, touched: &mut bool) -> Result<()> {
         if call.schedule.is_some() || self.device.stream_queue().is_none() {
             self.settle_streams()?;
         }
@@ -111,8 +111,8 @@ impl DeviceRuntime {
         unsafe {
             self.copy_columns(call, &mut copies)?;
             match call.schedule {
-                Some(schedule) => self.run_schedule(schedule, call.memory, &copies, trace)?,
-                None => return self.launch_each(call, &copies, trace, touched),
+                Some(schedule) => self.run_schedule(schedule, call.memory, &copies, watch)?,
+                None => return self.launch_each(call, &copies, watch.trace, touched),
             }
             *touched = true;
             written(&copies).try_for_each(|(from, to)| self.device.read(BufferRect::packed(from, to.rows), to))
@@ -180,7 +180,7 @@ impl DeviceRuntime {
         schedule: &Schedule,
         memory: &[RawMat],
         copies: &[ColumnCopy<'_>],
-        trace: Option<&Trace>,
+        watch: Watch<'_>,
     ) -> Result<()> {
         let mut bindings = memory.to_vec();
         for copy in copies {
@@ -190,7 +190,7 @@ impl DeviceRuntime {
         // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices and columns of the call, and that
         // the schedule was made for them. Only this call uses the copies of the columns. A pool without threads suffices, since the
         // calling thread is the engine thread of the only device.
-        let outcome = unsafe { run(&LanePool::default(), &[self], schedule, &bindings, trace) };
+        let outcome = unsafe { run(&LanePool::default(), &[self], schedule, &bindings, watch) };
         // `run` has already added the name of the device and the state of the outputs to the error
         outcome.map_err(|RunError { error, .. }| error)
     }

@@ -9,6 +9,7 @@ mod columns;
 mod in_flight;
 mod in_place;
 mod measure;
+mod progress;
 mod registers;
 mod residents;
 mod runtime;
@@ -36,10 +37,13 @@ use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
 pub use in_place::InPlace;
 pub use measure::TimedKernel;
+pub use progress::{ProgressListener, RunProgress};
 pub use runtime::{CopyInUse, DeviceRuntime};
 pub use startup::Startup;
 pub use stream::{StreamCall, StreamEnd, StreamState};
-pub use trace::{Trace, TraceEvent};
+pub use trace::{Trace, TraceEvent, Watch};
+
+use progress::Count;
 
 /// The state of a schedule during its run, shared by the engine threads of all devices.
 pub struct Run<'p> {
@@ -49,6 +53,7 @@ pub struct Run<'p> {
     state: Mutex<State<'p>>,
     changed: Condvar,
     trace: Option<&'p Trace>,
+    progress: Option<Count<'p>>,
 }
 
 struct State<'p> {
@@ -116,8 +121,9 @@ pub fn reach(device: usize, facts: &DeviceFacts, bindings: &[RawMat]) -> Reach {
     Reach { memory, in_place, flops: facts.rates.flops, queues: facts.queues }
 }
 
-/// Runs a schedule on devices. `bindings` states in which memory each matrix of the plan lies. If `trace` is given, the engine
-/// adds every executed command to the trace, with its start time and its end time.
+/// Runs a schedule on devices. `bindings` states in which memory each matrix of the plan lies. The engine
+/// adds every executed command to the trace of `watch`, with its start time and its end time, and reports the progress to the listener of
+/// `watch`.
 ///
 /// # Safety
 /// The memory of the bindings must be as the plan declares (shapes, element types, written or read), and nothing else may access
@@ -131,14 +137,14 @@ pub unsafe fn run(
     devices: &[&DeviceRuntime],
     schedule: &Schedule,
     bindings: &[RawMat],
-    trace: Option<&Trace>,
+    watch: Watch<'_>,
 ) -> Result<(), RunError> {
     if bindings.iter().any(|raw| matches!(raw.home, Home::Device(_))) {
         let settled = devices.iter().try_for_each(|device| device.settle_streams());
         settled.map_err(|error| RunError::new(error, false))?;
     }
     // SAFETY: the caller fulfils the safety contract of `run`, which includes the contract of `Run::new`.
-    let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
+    let run = unsafe { Run::new(schedule, bindings) }.watched(watch);
     pool.run(devices.len(), &|device| devices[device].run_lane(&run, device))
         .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched()))?;
     let finished = run.finish();
@@ -174,7 +180,14 @@ impl<'p> Run<'p> {
             state: Mutex::new(state),
             changed: Condvar::new(),
             trace: None,
+            progress: None,
         }
+    }
+
+    /// Tells `watch` what the run does.
+    fn watched(self, watch: Watch<'p>) -> Self {
+        let progress = watch.progress.map(|listener| Count::new(listener, self.plan));
+        Run { trace: watch.trace, progress, ..self }
     }
 
     fn has_one_device(&self) -> bool {

@@ -373,7 +373,7 @@ impl DeviceRuntime {
         }
     }
 
-    /// Reports the end of a command to the run, and adds the command to the trace. For each lane, `ends` holds the end time of
+    /// Reports the end of a command to the run and to the listener of its progress, and adds the command to the trace. For each lane, `ends` holds the end time of
     /// the lane's last command. In the trace, a command starts no earlier than the previous command of its lane ends.
     fn report(&self, run: &Run<'_>, Ended { lane, issue, start, result }: Ended, ends: &mut HashMap<Lane, f64>) {
         if let (Some(trace), Some(start)) = (run.trace, start) {
@@ -384,6 +384,9 @@ impl DeviceRuntime {
         let result = self.note_loss(result);
         if result.as_ref().is_err_and(|error| error.kind().is_recoverable_elsewhere()) {
             self.trim();
+        }
+        if let (Some(progress), Ok(())) = (&run.progress, &result) {
+            progress.add(issue.command);
         }
         run.complete(lane, issue.command, &self.facts().name, result);
     }

@@ -5,6 +5,7 @@ mod beside;
 mod digest;
 mod late;
 mod lu;
+mod progress;
 mod shortage;
 mod wide;
 
@@ -19,7 +20,7 @@ use crate::LanePool;
 use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::{Lane, Reach, Step};
 use crate::engine::registers::Registers;
-use crate::engine::{DeviceRuntime, Run, RunError, lock, reach, run};
+use crate::engine::{DeviceRuntime, Run, RunError, Watch, lock, reach, run};
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::facts::DeviceFacts;
@@ -192,7 +193,7 @@ fn step_by_step(schedule: &Schedule, runtimes: &Runtimes, bindings: &[RawMat], c
 fn with_threads(schedule: &Schedule, runtimes: &Runtimes, bindings: &[RawMat]) -> Result<(), RunError> {
     let borrowed: Vec<_> = runtimes.iter().collect();
     // SAFETY: the matrices are as the plan declares, and only this test accesses them.
-    unsafe { run(&LanePool::default(), &borrowed, schedule, bindings, None) }
+    unsafe { run(&LanePool::default(), &borrowed, schedule, bindings, Watch::default()) }
 }
 
 fn reaches(runtimes: &Runtimes, bindings: &[RawMat]) -> Vec<Reach> {
@@ -312,7 +313,7 @@ proptest! {
         for tasks in runs {
             let schedule = Schedule::new(plan(&tasks), vec![reach(0, runtime.facts(), &bindings)]).unwrap();
             // SAFETY: a null device accesses no memory.
-            let result = unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, None) };
+            let result = unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, Watch::default()) };
             prop_assert!(result.is_ok() || failure.is_some());
             // the memory that a run keeps for the next run counts against the memory limit too
             let Record { most, held, .. } = record();

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::clock::Instant;
 use crate::dispatch::Lane;
+use crate::engine::ProgressListener;
 
 /// A command that was executed, with its start time and its end time.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,15 @@ pub struct TraceEvent {
 pub struct Trace {
     begin: Instant,
     events: Mutex<Vec<TraceEvent>>,
+}
+
+/// Who is told what a run does. By default nobody is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch<'w> {
+    /// Records the commands of the run.
+    pub trace: Option<&'w Trace>,
+    /// Hears the progress of a run of a plan. A call without a plan reports no progress.
+    pub progress: Option<&'w ProgressListener>,
 }
 
 impl Default for Trace {

@@ -84,10 +84,11 @@ impl<'a> Session<'a> {
             }
         }
         drop(progress);
-        if plan.interrupted.load(Ordering::Relaxed) {
-            note("interrupted; the same command continues");
+        self.document(&plan, &searches.iter().flatten().collect::<Vec<_>>())?;
+        match plan.interrupted.load(Ordering::Relaxed) {
+            true => Err(Failure::interrupted("interrupted; the same command continues")),
+            false => Ok(()),
         }
-        self.document(&plan, &searches.iter().flatten().collect::<Vec<_>>())
     }
 
     /// Tunes one call and writes its fastest kernel, which may be the kernel in use.

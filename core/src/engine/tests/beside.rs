@@ -53,7 +53,7 @@ fn learned(queues: usize) -> Vec<Option<PanelShape>> {
     let bindings = [MatMut::col_major(&mut data, 4, 8).unwrap().raw()];
     let schedule = Schedule::new(plan, vec![reach(0, runtime.facts(), &bindings)]).unwrap();
     // SAFETY: the device accesses no memory.
-    unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, None).unwrap() };
+    unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, Watch::default()).unwrap() };
     let mut heard = lock(&heard).clone();
     heard.sort_unstable();
     heard

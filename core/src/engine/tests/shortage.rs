@@ -112,7 +112,7 @@ fn a_device_without_room_leaves_its_tasks_to_the_others() {
         let reaches = (0..2).map(|d| reach(d, runtimes[d].facts(), &bindings)).collect();
         let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
         // SAFETY: the matrix is as the plan declares, and only this test accesses it.
-        unsafe { run(&LanePool::default(), &[&runtimes[0], &runtimes[1]], &schedule, &bindings, None).unwrap() };
+        unsafe { run(&LanePool::default(), &[&runtimes[0], &runtimes[1]], &schedule, &bindings, Watch::default()).unwrap() };
         runtimes.iter().for_each(DeviceRuntime::trim);
         let left_of = |runtime: &DeviceRuntime| runtime.device().downcast::<DigestDevice>().unwrap().left.load(Ordering::Relaxed);
         let given_back = runtimes.iter().map(left_of);

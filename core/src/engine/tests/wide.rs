@@ -103,7 +103,7 @@ fn elements_of_sixteen_bytes_are_moved_whole() {
         let runtime = runtime(Copier::new(memory));
         let schedule = Schedule::new(copies(layout), vec![reach(0, runtime.facts(), &bindings)]).unwrap();
         // SAFETY: the matrices are as the plan declares, and only this test accesses them.
-        unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, None).unwrap() };
+        unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, Watch::default()).unwrap() };
         let mut expected = vec![[7; 2]; 150];
         for (i, j) in (0..M).flat_map(|i| (0..N).map(move |j| (i, j))) {
             expected[bindings[1].offset + bindings[1].index(i, j)] = a[3 + i + 12 * j];

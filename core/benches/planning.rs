@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lapidary_core::algorithms::{gemm, getrf};
-use lapidary_core::{Blocking, DType, Layout, Op, Plan, Reach, Schedule, Step, Value};
+use lapidary_core::{Blocking, DType, Layout, Op, Place, Plan, Reach, Schedule, Step, Value};
 
 /// The problem `C ← A·B + C` for a C of order n and an inner dimension k.
 fn product(n: usize, k: usize) -> gemm::Problem {
@@ -20,13 +20,13 @@ fn product(n: usize, k: usize) -> gemm::Problem {
 fn gemm_plan(tiles: usize) -> Plan {
     let n = tiles * 8;
     let problem = product(n, n);
-    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 8, share: usize::MAX, resident: false })
+    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 8, share: usize::MAX, place: Place::Shared })
 }
 
 /// A plan with only one task. The task adds many products of one tile of A and one tile of B to a single tile of C.
 fn long_plan(pieces: usize) -> Plan {
     let problem = product(8, pieces * 8);
-    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 8, share: usize::MAX, resident: false })
+    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 8, share: usize::MAX, place: Place::Shared })
 }
 
 /// Number of bytes of six tiles, so that a device has memory for two products of tiles at the same time.
@@ -35,7 +35,7 @@ const TWO_SETS: usize = 6 * 8 * 8 * 8;
 fn getrf_plan(panels: usize) -> Plan {
     let n = panels * 8;
     let problem = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor, dtype: DType::F64 };
-    getrf::plan(&problem, &Blocking { mc: n, nc: 8, kc: 8, nb: 8, share: usize::MAX, resident: false })
+    getrf::plan(&problem, &Blocking { mc: n, nc: 8, kc: 8, nb: 8, share: usize::MAX, place: Place::Shared })
 }
 
 /// Dispatches all commands to two devices, and reports each command as completed at once.

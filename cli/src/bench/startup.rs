@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::plot::check_picture;
 use super::timeline::{self, Timeline};
 use crate::failure::{Failure, Result};
+use crate::io::temporary::TemporaryFolder;
 use crate::io::{self, atomic};
 use crate::options::advise_gpu;
 use crate::report::{fixed, out, save_json};
@@ -60,7 +61,7 @@ pub fn run(args: &Args) -> Result<()> {
         out(&json!(startup(cache)?).to_string());
         return Ok(());
     }
-    let folder = tempfile::tempdir().map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
+    let folder = TemporaryFolder::new().map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
     // The first process starts with empty caches. The second process finds the programs that the first process has stored.
     let cold = measure(device, folder.path())?;
     let warm = measure(device, folder.path())?;

@@ -1,16 +1,16 @@
-//! Temporary files. The program removes them when it ends, even if a signal ends it.
+//! Temporary files and folders. The program removes them when it ends, even if a signal ends it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::progress;
 use crate::report::note;
 
-/// Paths of the temporary files that exist now. A thread holds the lock while it creates, renames or removes a file.
+/// Paths of the temporary files and folders that exist now. A thread holds the lock while it creates, renames or removes one of them.
 static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn files() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -64,6 +64,36 @@ impl Drop for Temporary {
     }
 }
 
+/// A temporary folder, which is removed with its files.
+pub struct TemporaryFolder {
+    folder: Option<TempDir>,
+    path: PathBuf,
+}
+
+impl TemporaryFolder {
+    /// Creates an empty folder among the temporary files of the system.
+    pub fn new() -> io::Result<Self> {
+        let mut files = files();
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().to_owned();
+        files.push(path.clone());
+        Ok(TemporaryFolder { folder: Some(folder), path })
+    }
+
+    /// Path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let mut files = files();
+        drop(self.folder.take());
+        files.retain(|there| there != &self.path);
+    }
+}
+
 /// Makes signals that end the program remove the temporary files first. An interrupt (Ctrl-C) also clears the progress bar, prints a
 /// message, and ends the program with the status [`Status::Interrupted`](crate::failure::Status::Interrupted). Drivers with LLVM end the
 /// process at an interrupt, unless the process handles interrupts before it loads them, so that the program calls this function before
@@ -101,13 +131,13 @@ fn tell_interrupted() {
     note("lapidary: interrupted");
 }
 
-/// Removes all temporary files. Returns the lock, so that no other thread can create or rename a temporary file until the program
+/// Removes all temporary files and folders. Returns the lock, so that no other thread can create or rename a temporary file until the program
 /// ends.
 fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let files = files();
     for path in files.iter() {
-        // If a file cannot be removed, the program leaves it in the folder and continues.
-        let _ = std::fs::remove_file(path);
+        // If one of them cannot be removed, the program leaves it where it is and continues.
+        let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
     }
     files
 }

@@ -128,3 +128,30 @@ fn a_limit_on_the_size_of_files_is_told_and_leaves_no_temporary_file() {
     assert!(output.status.code() == Some(1) && text.contains("x.csv: cannot write"), "{:?} {text}", output.status);
     assert_eq!(s.files(), ["a.csv", "b.npy"]);
 }
+
+#[test]
+fn an_interrupt_removes_the_caches_of_a_timed_start() {
+    let s = Sandbox::new();
+    let program = env!("CARGO_BIN_EXE_lapidary");
+    let mut command = Command::new("env");
+    command.args(["--default-signal", program, "bench", "startup", "--device", "opencl:0"]);
+    command.current_dir(s.path()).env("TMPDIR", s.path()).env("LAPIDARY_PROBE", "0").stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let begun = Instant::now();
+    while s.files().is_empty() && child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if child.try_wait().unwrap().is_some_and(|status| !status.success()) {
+        return; // there is no OpenCL device
+    }
+    send("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // the process that was timed may still write to its folder, which is then removed in part
+    let left: Vec<String> = s
+        .files()
+        .iter()
+        .flat_map(|name| std::fs::read_dir(s.path().join(name)).unwrap())
+        .map(|entry| format!("{entry:?}"))
+        .collect();
+    assert!(left.iter().all(|name| !name.contains("programs")), "{left:?}");
+}

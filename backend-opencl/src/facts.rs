@@ -75,6 +75,11 @@ impl DeviceQuery {
         let mut facts = DeviceFacts::new(name);
         facts.description = format!("{model}, {platform}");
         facts.limits = self.limits(&model)?;
+        if has("cl_nv_device_attribute_query") {
+            // NVIDIA's driver reports a quarter of the memory as the maximum size of a buffer, but allocates larger buffers: version 580
+            // gave 60 GiB of an H200, where it reported 34
+            facts.limits.buffer = facts.limits.buffer.max(memory);
+        }
         // in OpenCL C, each component of a vector is a separate memory location
         facts.features = features.chain([Feature::Timestamps, Feature::PartsOfVectors]).collect();
         if self.optional(CL_DEVICE_DOUBLE_FP_CONFIG) != 0 {

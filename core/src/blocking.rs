@@ -96,8 +96,11 @@ pub struct Lookahead {
 }
 
 impl Lookahead {
-    /// Maximum number of panels. With more panels, the updates of a large matrix are products with few terms.
+    /// Maximum number of panels, unless they have the maximum width. With more panels, the updates are products with few terms.
     const MAX_PANELS: usize = 8;
+    /// Maximum number of columns of a panel, unless the minimum is larger. Wider panels do not make updates faster, and take a larger share of
+    /// the operations, which panels compute slowly.
+    const MAX_WIDTH: usize = 4096;
     /// Number of columns of which a width above the minimum is a multiple, so that panels consist of whole tiles of products.
     const UNIT: usize = 128;
 
@@ -105,7 +108,8 @@ impl Lookahead {
     #[must_use]
     pub fn width(&self, order: usize) -> Option<usize> {
         let width_of_max_panels = order.div_ceil(Self::MAX_PANELS);
-        let width = if width_of_max_panels <= self.min_nb { self.min_nb } else { width_of_max_panels.next_multiple_of(Self::UNIT) };
+        let most = width_of_max_panels.next_multiple_of(Self::UNIT).min(Self::MAX_WIDTH);
+        let width = if width_of_max_panels <= self.min_nb { self.min_nb } else { most.max(self.min_nb) };
         (order >= self.min_order).then_some(width)
     }
 }
@@ -151,6 +155,8 @@ pub struct Resources {
     pub copy_limit: Option<usize>,
     /// The smallest memory limit, in bytes, of the devices that copy. `None` if all devices work in place.
     pub memory: Option<usize>,
+    /// The smallest maximum size of a buffer, in bytes, of the devices that copy. `None` if all devices work in place.
+    pub buffer: Option<usize>,
     /// Size of one element in bytes.
     pub element: usize,
     /// Whether no device works in place on the first matrix of the plan.
@@ -342,15 +348,15 @@ impl Resources {
     /// Whether the call has a single device, and this device copies and can hold a matrix of `elements` elements in one buffer. An eighth
     /// of the memory is left for the scratch memory of kernels.
     fn holds(&self, elements: usize) -> bool {
-        let fits = |limit: Option<usize>, share: usize| limit.is_some_and(|limit| elements <= limit / 8 * share / self.element);
-        self.devices == 1 && fits(self.memory, 7) && fits(self.copy_limit, 4)
+        let fits = |limit: Option<usize>| limit.is_some_and(|limit| elements <= limit / self.element);
+        self.devices == 1 && fits(self.memory.map(|memory| memory / 8 * 7)) && fits(self.buffer)
     }
 
     /// Block sizes of LU of a matrix of `m` rows, of which the memory of the only device holds a part. Two panels fit into the memory, of which
     /// one is loaded while the other one is factored, and four strips of panels that pass through. All panels have about the same width.
     fn streamed(&self, limit: usize, m: usize, order: usize) -> Blocking {
         let columns = |bytes: usize| bytes / self.element / m.max(1);
-        let most = (columns(self.memory.unwrap_or(limit)) / 3).min(columns(limit) / 2).max(LEAST_TILE);
+        let most = (columns(self.memory.unwrap_or(limit)) / 3).min(columns(self.buffer.unwrap_or(limit))).max(LEAST_TILE);
         let nb = order.div_ceil(order.div_ceil(most).max(1)).next_multiple_of(LEAST_TILE).clamp(LEAST_TILE, most);
         let kc = (nb / 4).clamp(LEAST_TILE, MAX_TERMS);
         // beyond the square, a panel is not factored, and may be wider
@@ -365,7 +371,7 @@ impl Resources {
         let nb = m.min(n).div_ceil(BLOCKS_PER_DEVICE * self.devices).next_multiple_of(LEAST_TILE).max(LEAST_TILE);
         let columns = |bytes: usize| bytes / self.element / m.max(1);
         let own = block_count(n, nb).div_ceil(self.devices).saturating_add(4).saturating_mul(nb);
-        let fits = own <= columns(self.memory.unwrap_or(limit) / 8 * 7) && nb <= columns(limit / 2);
+        let fits = own <= columns(self.memory.unwrap_or(limit) / 8 * 7) && nb <= columns(self.buffer.unwrap_or(limit));
         let place = Place::Distributed { devices: self.devices };
         fits.then_some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
     }

@@ -344,11 +344,13 @@ impl<'a> Planner<'a> {
     fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
         let (smallest, copy_limit) = copy_limit(&self.runtimes(), reaches).unzip();
         let memory = reaches.iter().filter(|reach| reach.in_place.contains(&false)).map(|reach| reach.memory).min();
+        let copies = self.runtimes().into_iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
+        let buffer = copies.map(|(runtime, _)| runtime.facts().limits.buffer).min();
         let element = self.problem.dtype().size();
         let lookahead = if let [runtime] = self.runtimes()[..] { runtime.lookahead(self.problem.dtype()) } else { None };
         let all_copy = reaches.iter().all(|reach| reach.in_place.first() == Some(&false));
         let (devices, resident) = (self.devices.len(), self.resident);
-        (Resources { devices, copy_limit, memory, element, all_copy, resident, lookahead }, smallest)
+        (Resources { devices, copy_limit, memory, buffer, element, all_copy, resident, lookahead }, smallest)
     }
 
     /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on
@@ -382,8 +384,8 @@ impl Machine {
         let facts = runtime.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
         let element = problem.dtype().size();
-        let (devices, copy_limit, memory, all_copy) = (1, None, None, false);
-        let resources = Resources { devices, copy_limit, memory, element, all_copy, resident: true, lookahead: None };
+        let (devices, copy_limit, memory, buffer, all_copy) = (1, None, None, None, false);
+        let resources = Resources { devices, copy_limit, memory, buffer, element, all_copy, resident: true, lookahead: None };
         self.schedules().get(problem, &resources, vec![reach], |reaches| {
             let plan = problem.plan(&resources).map_err(|limit| limit.of(&facts.name))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(&facts.name))

@@ -292,7 +292,16 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     let blocking = |devices, element, n: usize| {
         let resources = {
             let limit = Some(LIMIT);
-            Resources { devices, copy_limit: limit, memory: limit, element, all_copy: true, resident: false, lookahead: None }
+            Resources {
+                devices,
+                copy_limit: limit,
+                memory: limit,
+                buffer: limit,
+                element,
+                all_copy: true,
+                resident: false,
+                lookahead: None,
+            }
         };
         (resources.gemm(n, n, n), resources.trsm(n, n), Blocking { share: 0, ..resources.getrf(n, n) })
     };

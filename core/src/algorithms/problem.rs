@@ -186,7 +186,7 @@ impl Problem {
         if commands <= MAX_COMMANDS {
             return Ok(());
         }
-        let within = |copy_limit| self.commands(&Resources { copy_limit, memory: copy_limit, ..*devices });
+        let within = |copy_limit| self.commands(&Resources { copy_limit, memory: copy_limit, buffer: copy_limit, ..*devices });
         let allowed = MAX_COMMANDS.max(within(None)).max(within(Some(usize::MAX)));
         if commands <= allowed {
             return Ok(());

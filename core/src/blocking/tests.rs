@@ -36,11 +36,20 @@ fn cases() -> impl Iterator<Item = (usize, usize, usize)> {
 }
 
 fn in_place(devices: usize) -> Resources {
-    Resources { devices, copy_limit: None, memory: None, element: 8, all_copy: false, resident: false, lookahead: None }
+    Resources {
+        devices,
+        copy_limit: None,
+        memory: None,
+        buffer: None,
+        element: 8,
+        all_copy: false,
+        resident: false,
+        lookahead: None,
+    }
 }
 
 fn copying(devices: usize, limit: usize) -> Resources {
-    Resources { copy_limit: Some(limit), memory: Some(limit), all_copy: true, ..in_place(devices) }
+    Resources { copy_limit: Some(limit), memory: Some(limit), buffer: Some(limit), all_copy: true, ..in_place(devices) }
 }
 
 fn on_one_device() -> Resources {
@@ -226,7 +235,7 @@ fn two_panels_and_four_strips_take_the_memory_of_a_factorisation_on_one_device()
         for limit in limits() {
             let (order, devices) = (m.min(n), copying(1, limit));
             let Blocking { nb, nc, kc, place, .. } = devices.getrf(m, n);
-            if m * n <= limit / 8 / 8 * 4 {
+            if m * n <= limit / 8 * 7 / 8 {
                 assert_eq!((nb, place), (order.max(1), Place::Held { loads: true }));
                 continue;
             }
@@ -282,12 +291,15 @@ fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
     }
 }
 
-/// Here `copy_limit` is the size of two buffers. One buffer must have room for a strip of right-hand sides, or for a whole matrix that LU
+/// The memory is unlimited, and `copy_limit` is the size of two buffers. One buffer must have room for a strip of right-hand sides, or for a whole matrix that LU
 /// factors.
 #[test]
 fn a_block_that_is_held_fits_in_a_buffer() {
     let n = 4096;
-    let resources = |copy_limit| Resources { copy_limit: Some(copy_limit), memory: Some(1 << 40), ..in_place(1) };
+    let resources = |copy_limit| {
+        let (copy_limit, buffer) = (Some(copy_limit), Some(copy_limit / 2));
+        Resources { copy_limit, memory: Some(1 << 40), buffer, ..in_place(1) }
+    };
     let (strip, matrix) = (8 * n * STRIP, 8 * n * n);
     let trsm = |limit| resources(limit).trsm(n, n).nb;
     assert_eq!([2 * strip, 2 * strip - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);

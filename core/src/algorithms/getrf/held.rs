@@ -115,22 +115,22 @@ fn store_rows(plan: &mut Plan, p: &Problem, held: Held, panels: &[Range<usize>],
 
 /// The strips into which the columns are divided that panel `k` updates, without those of the next panel.
 fn updated(p: &Problem, panels: &[Range<usize>], k: usize, loads: bool) -> Vec<Range<usize>> {
-    let (start, rest) = (next_panel(panels, k).end, p.order()..p.n);
-    let strips = if loads && k < UPDATES_WHILE_LOADING {
-        panels.iter().skip(k + 2).chain([&rest]).cloned().collect()
+    let (others, beyond) = if loads && k < UPDATES_WHILE_LOADING {
+        (panels.get(k + 2..).unwrap_or_default(), p.order()..p.n)
     } else {
-        vec![start..p.n]
+        (&[][..], next_panel(panels, k).end..p.n)
     };
-    strips.into_iter().filter(|strip| !strip.is_empty()).collect()
+    others.iter().chain([&beyond]).filter(|strip| !strip.is_empty()).cloned().collect()
 }
 
 /// The strips of columns whose rows beside panel `k` are stored together. If the update of the step works panel by panel, so do the stores.
 fn stored(p: &Problem, panels: &[Range<usize>], k: usize) -> Vec<Range<usize>> {
-    if k >= UPDATES_WHILE_LOADING {
-        return vec![0..p.n];
-    }
-    let left = [0..panels[k].end, next_panel(panels, k)];
-    left.into_iter().filter(|cols| !cols.is_empty()).chain(updated(p, panels, k, true)).collect()
+    let (left, next, updated) = if k < UPDATES_WHILE_LOADING {
+        (0..panels[k].end, next_panel(panels, k), updated(p, panels, k, true))
+    } else {
+        (0..p.n, 0..0, Vec::new())
+    };
+    [left, next].into_iter().chain(updated).filter(|cols| !cols.is_empty()).collect()
 }
 
 /// Adds the command of the factorisation `P·L·U = A(panel.start.., panel)`.

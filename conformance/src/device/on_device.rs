@@ -28,9 +28,9 @@ impl<D: Device> OnDevice<D> {
     }
 
     fn download<T: Element>(&self, buffer: &DeviceBuffer, view: &MatMut<'_, T>) -> Result<()> {
-        // SAFETY: the view borrows the matrix exclusively, and the buffer has the size of the matrix. All instructions on `buffer`
-        // have ended.
         if view.rows() * view.cols() > 0 {
+            // SAFETY: the view borrows the matrix exclusively, and the buffer has the size of the matrix. All instructions on `buffer`
+            // have ended.
             unsafe { self.0.read(BufferRect::packed(buffer, view.rows()), HostRect::whole(&view.raw())) }
         } else {
             Ok(())

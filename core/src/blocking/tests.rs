@@ -204,7 +204,7 @@ fn two_strips_take_the_memory_of_exchanges() {
 
 #[test]
 fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
-    for (m, n, devices) in cases().into_iter().filter(|(_, _, devices)| *devices > 1) {
+    for (m, n, devices) in cases().filter(|(_, _, devices)| *devices > 1) {
         for limit in limits() {
             let Blocking { nb, nc, share, place, .. } = copying(devices, limit).getrf(m, n);
             if place == (Place::Distributed { devices }) {

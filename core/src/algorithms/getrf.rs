@@ -6,11 +6,11 @@
 //!   A21 | A22      A12 ← L11⁻¹·P⁻¹·A12,  A22 ← A22 − L21·U12
 //! ```
 //! Where the matrix lies during the call determines the order of the steps ([`Place`]):
-//! - [`held`]: one device holds the matrix. Right-looking, with lookahead: panel k+1 is factored beside the update of step k.
-//! - [`streamed`]: the memory of the only device holds two panels. Left-looking: a panel is loaded, updated with all panels on its left,
+//! - `held`: one device holds the matrix. Right-looking, with lookahead: panel k+1 is factored beside the update of step k.
+//! - `streamed`: the memory of the only device holds two panels. Left-looking: a panel is loaded, updated with all panels on its left,
 //!   which pass through the device, factored and stored.
-//! - [`distributed`]: several devices hold the matrix together. Right-looking, with lookahead: panels are sent through host memory.
-//! - [`shared`]: the matrix lies in host memory, and all devices work on it. Right-looking, with lookahead.
+//! - `distributed`: several devices hold the matrix together. Right-looking, with lookahead: panels are sent through host memory.
+//! - `shared`: the matrix lies in host memory, and all devices work on it. Right-looking, with lookahead.
 
 mod distributed;
 mod held;

@@ -94,8 +94,8 @@ pub mod backend {
 /// The plans of calls, for programs that print or simulate plans. An application that computes needs none of these items.
 pub mod planning {
     pub use lapidary_core::{
-        Blocking, Command, CommandId, Cost, CostModel, MatrixId, MemoryShortfall, Plan, Reach, Resources, Schedule, Timeline,
-        algorithms,
+        Blocking, Command, CommandId, Cost, CostModel, MatrixId, MemoryShortfall, Place, Plan, Reach, Resources, Schedule,
+        Timeline, algorithms,
     };
 }
 

@@ -24,13 +24,13 @@ mod tall;
 
 use std::path::PathBuf;
 
-use agree::agree;
+use agree::{agree, agree_in};
 use exchanges::{endless_exchanges, many_exchanges};
 use factors::solves_with_kept_factors;
 use grade::{grade, grade_some};
 use graded::Graded;
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
-use lapidary::planning::{Blocking, Resources};
+use lapidary::planning::{Place, Resources};
 use lapidary::{DType, ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Queue, Settings, backend::Device};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
@@ -278,10 +278,11 @@ fn one_device_and_the_cpu_beside_it_agree() {
     agree_and_share(&one, Graded::open(&format!("cpu+opencl:{first}"), &limited(512 << 10)), &planned);
 }
 
-/// One device and two devices of the same model compute the same bits, if both machines use the same tiles.
+/// One device and two devices of the same model compute the same bits, if both machines use the same tiles, and in LU the same panels.
 #[test]
 fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     const LIMIT: usize = 24 << 10;
+    const LIMIT_OF_LU: usize = 1 << 20;
     let Some(two) = with_f64::<2>() else { return };
     let found = list().devices;
     let [one, other] = two.map(|index| &found[index].facts.identity.model);
@@ -289,28 +290,27 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
         return eprintln!("not run: {one} and {other} are not alike");
     }
     let scope = Scope { min: 64, ..few() };
-    let blocking = |devices, element, n: usize| {
-        let resources = {
-            let limit = Some(LIMIT);
-            Resources {
-                devices,
-                copy_limit: limit,
-                memory: limit,
-                buffer: limit,
-                element,
-                all_copy: true,
-                resident: false,
-                lookahead: None,
-            }
-        };
-        (resources.gemm(n, n, n), resources.trsm(n, n), Blocking { share: 0, ..resources.getrf(n, n) })
+    let resources = |devices, element, bytes| {
+        let (limit, all_copy, resident) = (Some(bytes), true, false);
+        Resources { devices, copy_limit: limit, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None }
     };
     for (element, n) in [(4, scope.min), (8, scope.min), (4, 2 * scope.max), (8, 2 * scope.max)] {
-        assert_eq!(blocking(1, element, n), blocking(2, element, n), "the tiles are not the same");
+        let tiles = |devices| {
+            let resources = resources(devices, element, LIMIT);
+            (resources.gemm(n, n, n), resources.trsm(n, n))
+        };
+        assert_eq!(tiles(1), tiles(2), "the tiles are not the same");
+        let place = |devices| resources(devices, element, LIMIT_OF_LU).getrf(n, n).place;
+        assert_eq!([place(1), place(2)], [Place::Held { loads: true }, Place::Distributed { devices: 2 }]);
     }
-    let [one, two] = [&two[..1], &two].map(|indices| open(indices, &limited(LIMIT)));
-    agree::<f64>(&one, &two, Closeness::Bits, &scope);
-    agree::<f32>(&one, &two, Closeness::Bits, &scope);
+    let is_lu = |name: &str| name.starts_with("getrf") || name == "solve";
+    let machines = |settings: Settings| [&two[..1], &two].map(|indices| open(indices, &settings));
+    let [one, two_devices] = machines(limited(LIMIT));
+    agree_in::<f64>(&one, &two_devices, Closeness::Bits, &scope, |name| !is_lu(name));
+    agree_in::<f32>(&one, &two_devices, Closeness::Bits, &scope, |name| !is_lu(name));
+    let [one, two_devices] = machines(limited(LIMIT_OF_LU).nb(16));
+    agree_in::<f64>(&one, &two_devices, Closeness::Bits, &scope, |name| name.starts_with("getrf"));
+    agree_in::<f32>(&one, &two_devices, Closeness::Bits, &scope, |name| name.starts_with("getrf"));
 }
 
 #[test]

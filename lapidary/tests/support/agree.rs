@@ -10,9 +10,15 @@ use crate::graded::Graded;
 
 /// Compares the results of every routine on two machines, and reports all disagreements together.
 pub fn agree<T: Scalar>(one: &Graded, other: &Graded, closeness: Closeness, scope: &Scope) {
+    agree_in::<T>(one, other, closeness, scope, |_| true);
+}
+
+/// Compares results on two machines as [`agree`] does, in the properties whose names `wanted` accepts.
+pub fn agree_in<T: Scalar>(one: &Graded, other: &Graded, closeness: Closeness, scope: &Scope, wanted: impl Fn(&str) -> bool) {
     let (pair, grader) = (Pair { one, other, closeness }, Grader::strict(scope.clone()));
     let compared = agreements::<Graded, Graded, T>();
-    all_good(&format!("{} and {}", one.0, other.0), compared.iter().map(|property| grader.grade_within(&pair, property, None)));
+    let compared = compared.iter().filter(|property| wanted(property.name));
+    all_good(&format!("{} and {}", one.0, other.0), compared.map(|property| grader.grade_within(&pair, property, None)));
 }
 
 /// Asserts that all trials have passed, or have failed as a known expectation predicts.

@@ -10,7 +10,7 @@ use cl3::memory::{
     CL_RGBA, CL_UNSIGNED_INT32, create_buffer, create_image, get_mem_object_info, release_mem_object,
 };
 use cl3::types::{cl_command_queue, cl_context, cl_event, cl_image_desc, cl_image_format, cl_kernel, cl_mem, cl_program};
-use lapidary_core::{BufferRect, Error, Result};
+use lapidary_core::{Error, Result, SharedRect};
 use lapidary_kernels::VECTOR_BYTES;
 
 use crate::conv::failed;
@@ -54,20 +54,7 @@ pub struct Buffer {
 }
 
 /// A column-major rectangle in a buffer.
-#[derive(Clone, Debug)]
-pub(crate) struct Rect {
-    pub buffer: Buffer,
-    /// Number of elements before element (0, 0).
-    pub offset: usize,
-    /// Number of elements from one column to the next.
-    pub ld: usize,
-}
-
-impl Rect {
-    pub fn of(BufferRect { buffer, offset, ld }: BufferRect<'_>) -> Self {
-        Rect { buffer: buffer.get::<Buffer>().clone(), offset, ld }
-    }
-}
+pub(crate) type Rect = SharedRect<Buffer>;
 
 /// The handle of a buffer, and the image through which kernels read the buffer.
 #[derive(Debug)]

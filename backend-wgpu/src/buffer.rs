@@ -3,7 +3,7 @@
 #[cfg(feature = "test-hooks")]
 use std::sync::Arc;
 
-use lapidary_core::{BufferRect, Error, ErrorKind, Result};
+use lapidary_core::{Error, ErrorKind, Result, SharedRect};
 
 #[cfg(feature = "test-hooks")]
 use crate::meter::Counted;
@@ -24,20 +24,7 @@ pub struct Buffer {
 }
 
 /// A column-major rectangle in a buffer.
-#[derive(Clone, Debug)]
-pub(crate) struct Rect {
-    pub buffer: Buffer,
-    /// Number of elements before element (0, 0).
-    pub offset: usize,
-    /// Number of elements from one column to the next.
-    pub ld: usize,
-}
-
-impl Rect {
-    pub fn of(BufferRect { buffer, offset, ld }: BufferRect<'_>) -> Self {
-        Rect { buffer: buffer.get::<Buffer>().clone(), offset, ld }
-    }
-}
+pub(crate) type Rect = SharedRect<Buffer>;
 
 impl Buffer {
     pub(crate) fn new(queue: &Queue, bytes: usize) -> Result<Self> {

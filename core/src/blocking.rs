@@ -13,7 +13,7 @@ pub struct Blocking {
     /// Number of rows of a block of the result, or number of right-hand sides of a strip, for which a device solves at a time that holds the
     /// triangle or works in place. 0 for other triangular solves.
     pub mc: usize,
-    /// Number of columns of a block of the result, number of right-hand sides of a task, or width of a strip of LU.
+    /// Number of columns of a block of the result, number of right-hand sides of a task, or number of columns of a strip that LU updates.
     pub nc: usize,
     /// Inner extent of one product of tiles: the number of columns of the left tile.
     pub kc: usize,
@@ -29,19 +29,19 @@ pub struct Blocking {
 /// Where LU keeps its matrix during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In host memory. Several devices load and store strips of the matrix, or one device works in place.
+    /// The matrix stays in host memory. The devices of the call load and store strips of it, or work on it in place.
     Shared,
-    /// In host memory. The memory of the only device of the call holds two panels of the matrix at a time.
+    /// The matrix stays in host memory. The only device of the call has memory for two panels: it factors one panel while it loads the next.
     Streamed,
-    /// In the memory of all devices of the call together.
+    /// Each device of the call holds some columns of the matrix during the whole call.
     Distributed {
         /// Number of devices.
         devices: usize,
     },
-    /// In the memory of the only device of the call.
+    /// The only device of the call holds the whole matrix during the whole call.
     Held {
-        /// Whether the device loads the matrix from host memory and stores the factors there. Otherwise the matrix of the call lies in the
-        /// memory of the device.
+        /// `true` if the caller's matrix lies in host memory: the device loads the matrix and stores the factors. `false` if the caller's
+        /// matrix already lies in the memory of the device.
         loads: bool,
     },
 }
@@ -150,9 +150,6 @@ fn half(n: usize) -> usize {
 pub struct Resources {
     /// Number of devices of the call.
     pub devices: usize,
-    /// The smallest value, over the devices that copy, of the following number of bytes: the memory limit of the device, or twice
-    /// its maximum buffer size if that is less. `None` if all devices work in place.
-    pub copy_limit: Option<usize>,
     /// The smallest memory limit, in bytes, of the devices that copy. `None` if all devices work in place.
     pub memory: Option<usize>,
     /// The smallest maximum size of a buffer, in bytes, of the devices that copy. `None` if all devices work in place.
@@ -198,6 +195,13 @@ fn halve_longer(mc: &mut usize, nc: &mut usize) {
 }
 
 impl Resources {
+    /// The memory limit of the devices that copy, or twice their maximum buffer size if that is less, in bytes. One buffer has room for half of
+    /// these bytes. `None` if all devices work in place.
+    #[must_use]
+    pub fn copy_limit(&self) -> Option<usize> {
+        Some(self.memory?.min(self.buffer?.saturating_mul(2)))
+    }
+
     /// Extents m, n and k of the tiles of a product, for a device that copies. The extents are equal, and as large as possible so
     /// that two triples of tiles of A, B and C fit in `limit` bytes: the device computes with one triple while it transfers the
     /// other triple. Tiles of equal extents load no operand much more often than another operand. No extent of a tile exceeds the
@@ -229,18 +233,18 @@ impl Resources {
         if self.resident {
             return Blocking::of_product(mc, nc, usize::MAX, nc);
         }
-        let most = if self.copy_limit.is_none() { MAX_TILE } else { usize::MAX };
+        let most = if self.copy_limit().is_none() { MAX_TILE } else { usize::MAX };
         let blocks = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
         // halve the longer side of the block until every device has a block and no block is too large
         while (blocks(mc, nc) < self.devices || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
             halve_longer(&mut mc, &mut nc);
         }
         // with several large blocks for each device, a slow device can compute fewer blocks than the others
-        let is_shared = self.devices > 1 && self.copy_limit.is_some();
+        let is_shared = self.devices > 1 && self.copy_limit().is_some();
         while is_shared && blocks(mc, nc) < TASKS_PER_DEVICE.saturating_mul(self.devices) && mc.max(nc) > MAX_TILE {
             halve_longer(&mut mc, &mut nc);
         }
-        let Some(limit) = self.copy_limit else { return Blocking::of_product(mc, nc, usize::MAX, nc) };
+        let Some(limit) = self.copy_limit() else { return Blocking::of_product(mc, nc, usize::MAX, nc) };
         self.held_block(limit, [mc, nc, k]).unwrap_or_else(|| {
             let [mc, nc, kc] = self.copied_tile(limit, [mc, nc, k]);
             Blocking::of_product(mc, nc, kc, nc)
@@ -306,7 +310,7 @@ impl Resources {
         if self.holds_triangle(n, nb, strip) {
             return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, place: Place::Shared };
         }
-        let (mc, nb, nc, kc) = match self.copy_limit {
+        let (mc, nb, nc, kc) = match self.copy_limit() {
             None => {
                 let nc = per_device.min(MAX_TILE).next_multiple_of(8);
                 (nc, TRSM_NB, nc, usize::MAX)
@@ -326,7 +330,7 @@ impl Resources {
         let (triangle, strips) = (n.saturating_mul(n.saturating_add(nb)), n.saturating_mul(strip).saturating_mul(6));
         let fits = |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements <= limit / self.element);
         let largest = n.saturating_mul(nb.max(strip)).saturating_mul(2);
-        self.devices == 1 && fits(triangle.saturating_add(strips), self.memory) && fits(largest, self.copy_limit)
+        self.devices == 1 && fits(triangle.saturating_add(strips), self.memory) && fits(largest, self.copy_limit())
     }
 
     /// Block sizes of exchanges in an m×n matrix: exchanges of rows if `side` is left, and of columns if `side` is right. A strip
@@ -339,8 +343,9 @@ impl Resources {
             return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX, place: Place::Shared };
         }
         let pivots = height.saturating_mul(DType::I32.size());
-        let fits =
-            self.copy_limit.map_or(MAX_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
+        let fits = self
+            .copy_limit()
+            .map_or(MAX_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
         let nc = across.div_ceil(self.devices).min(fits).clamp(1, MAX_TILE.max(longest_strip(height)));
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX, place: Place::Shared }
     }
@@ -367,7 +372,7 @@ impl Resources {
     /// Block sizes of LU of a matrix that several devices hold together. `None` if a device works in place, or if the memory of a device has
     /// no room for its blocks and four panels.
     fn distributed(&self, m: usize, n: usize) -> Option<Blocking> {
-        let limit = self.copy_limit.filter(|_| self.all_copy)?;
+        let limit = self.copy_limit().filter(|_| self.all_copy)?;
         let nb = m.min(n).div_ceil(BLOCKS_PER_DEVICE * self.devices).next_multiple_of(LEAST_TILE).max(LEAST_TILE);
         let columns = |bytes: usize| bytes / self.element / m.max(1);
         let own = block_count(n, nb).div_ceil(self.devices).saturating_add(4).saturating_mul(nb);
@@ -385,13 +390,13 @@ impl Resources {
             let nb = self.lookahead.and_then(|lookahead| lookahead.width(order)).unwrap_or(order.max(1));
             return Blocking { mc: m, nc: n, kc: n, nb, share: usize::MAX, place: Place::Held { loads: !self.resident } };
         }
-        if let (1, Some(limit)) = (self.devices, self.copy_limit) {
+        if let (1, Some(limit)) = (self.devices, self.copy_limit()) {
             return self.streamed(limit, m, m.min(n));
         }
         if let Some(blocking) = self.distributed(m, n) {
             return blocking;
         }
-        let (nb, nc, share) = match self.copy_limit {
+        let (nb, nc, share) = match self.copy_limit() {
             None => {
                 let nb = panel_width(m.min(n));
                 (nb, (n / (4 * self.devices)).next_multiple_of(8).clamp(nb.min(128), 512), usize::MAX)

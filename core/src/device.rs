@@ -220,6 +220,29 @@ impl<'a> BufferRect<'a> {
     }
 }
 
+/// A column-major rectangle in a buffer, as [`BufferRect`] describes it, with a handle of the buffer instead of a reference. Threads of a
+/// backend keep the buffer by this handle while they copy.
+#[derive(Clone, Debug)]
+pub struct SharedRect<B> {
+    /// The buffer that contains the rectangle.
+    pub buffer: B,
+    /// Number of elements in the buffer before element (0, 0) of the rectangle.
+    pub offset: usize,
+    /// Number of elements from one column to the next.
+    pub ld: usize,
+}
+
+impl<B: Any + Clone> SharedRect<B> {
+    /// The rectangle `rect`, whose buffer has the type `B` that the backend has chosen.
+    ///
+    /// # Panics
+    /// If the buffer has another type, as [`DeviceBuffer::get`] does.
+    #[must_use]
+    pub fn of(rect: BufferRect<'_>) -> Self {
+        SharedRect { buffer: rect.buffer.get::<B>().clone(), offset: rect.offset, ld: rect.ld }
+    }
+}
+
 /// Host memory that a device's transfers read and write directly, without a staging copy.
 pub trait PinnedMemory: fmt::Debug + Send + Sync {
     /// Address of the memory, aligned for every element type.

@@ -74,7 +74,7 @@ pub use batch::{Batch, BatchMut, BatchShape, RawBatch};
 pub use blocking::{Blocking, Lookahead, Place, Resources};
 pub use clock::Instant;
 pub use command::{Command, CommandId, PanelShape, Queue};
-pub use device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, Work};
+pub use device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, SharedRect, Work};
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};
 pub use driver_file::DriverFile;
 #[cfg(feature = "test-hooks")]

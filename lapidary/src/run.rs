@@ -342,15 +342,17 @@ impl<'a> Planner<'a> {
     /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that
     /// work on copies.
     fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
-        let (smallest, copy_limit) = copy_limit(&self.runtimes(), reaches).unzip();
-        let memory = reaches.iter().filter(|reach| reach.in_place.contains(&false)).map(|reach| reach.memory).min();
-        let copies = self.runtimes().into_iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
-        let buffer = copies.map(|(runtime, _)| runtime.facts().limits.buffer).min();
+        let (runtimes, copies) = (self.runtimes(), |device: &usize| reaches[*device].in_place.contains(&false));
+        let copying = || (0..reaches.len()).filter(copies);
+        let buffer_of = |device: usize| runtimes[device].facts().limits.buffer;
+        let (memory, buffer) = (copying().map(|device| reaches[device].memory).min(), copying().map(buffer_of).min());
+        // one buffer must have room for half of the memory that a device uses
+        let smallest = copying().min_by_key(|&device| reaches[device].memory.min(buffer_of(device).saturating_mul(2)));
         let element = self.problem.dtype().size();
-        let lookahead = if let [runtime] = self.runtimes()[..] { runtime.lookahead(self.problem.dtype()) } else { None };
+        let lookahead = if let [runtime] = runtimes[..] { runtime.lookahead(self.problem.dtype()) } else { None };
         let all_copy = reaches.iter().all(|reach| reach.in_place.first() == Some(&false));
         let (devices, resident) = (self.devices.len(), self.resident);
-        (Resources { devices, copy_limit, memory, buffer, element, all_copy, resident, lookahead }, smallest)
+        (Resources { devices, memory, buffer, element, all_copy, resident, lookahead }, smallest)
     }
 
     /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on
@@ -363,7 +365,7 @@ impl<'a> Planner<'a> {
             let plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
         };
-        Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit))
+        Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit()))
     }
 
     /// Simulates the call and returns the simulated seconds. `costs` has one element for each device. Returns `None` if the devices
@@ -384,20 +386,11 @@ impl Machine {
         let facts = runtime.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
         let element = problem.dtype().size();
-        let (devices, copy_limit, memory, buffer, all_copy) = (1, None, None, None, false);
-        let resources = Resources { devices, copy_limit, memory, buffer, element, all_copy, resident: true, lookahead: None };
+        let (devices, memory, buffer, all_copy) = (1, None, None, false);
+        let resources = Resources { devices, memory, buffer, element, all_copy, resident: true, lookahead: None };
         self.schedules().get(problem, &resources, vec![reach], |reaches| {
             let plan = problem.plan(&resources).map_err(|limit| limit.of(&facts.name))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(&facts.name))
         })
     }
-}
-
-/// Among devices that work on copies, finds the device with the least memory, and returns its index and the number of bytes that it
-/// may use. The number of bytes is at most twice the maximum buffer size of that device (`limits.buffer`), so that one buffer may
-/// hold half of these bytes.
-fn copy_limit(runtimes: &[&DeviceRuntime], reaches: &[Reach]) -> Option<(usize, usize)> {
-    let copies = runtimes.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
-    let largest = |runtime: &DeviceRuntime| runtime.facts().limits.buffer.saturating_mul(2);
-    copies.map(|(device, (runtime, reach))| (device, reach.memory.min(largest(runtime)))).min_by_key(|(_, limit)| *limit)
 }

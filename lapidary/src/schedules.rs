@@ -87,8 +87,8 @@ mod tests {
     fn get_within(schedules: &Schedules, n: usize, flops: f64, limit: usize) -> Arc<Schedule> {
         let reaches = vec![Reach { memory: 1 << 20, in_place: vec![false; 2], flops, queues: 1 }];
         let resources = {
-            let (copy_limit, memory, buffer) = (Some(limit), Some(limit), Some(limit));
-            Resources { devices: 1, copy_limit, memory, buffer, element: 8, all_copy: true, resident: false, lookahead: None }
+            let (memory, buffer) = (Some(limit), Some(limit));
+            Resources { devices: 1, memory, buffer, element: 8, all_copy: true, resident: false, lookahead: None }
         };
         let made = |reaches| Ok(Schedule::new(exchanges(n).plan(&resources).unwrap(), reaches).unwrap());
         schedules.get(&exchanges(n), &resources, reaches, made).unwrap()

@@ -96,8 +96,7 @@ fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
     let resident = args.queues.is_some();
     let (devices, element) = (args.devices, dtype.size());
     let all_copy = limit.is_some();
-    let resources =
-        Resources { devices, copy_limit: limit, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None };
+    let resources = Resources { devices, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
     problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;

@@ -181,12 +181,12 @@ impl Problem {
     /// # Errors
     /// Fails if the memory limit of the devices would divide the problem into too many commands.
     pub fn check(&self, devices: &Resources) -> Result<(), LimitTooSmall> {
-        let Some(limit) = devices.copy_limit else { return Ok(()) };
+        let Some(limit) = devices.copy_limit() else { return Ok(()) };
         let commands = self.commands(devices);
         if commands <= MAX_COMMANDS {
             return Ok(());
         }
-        let within = |copy_limit| self.commands(&Resources { copy_limit, memory: copy_limit, buffer: copy_limit, ..*devices });
+        let within = |limit| self.commands(&Resources { memory: limit, buffer: limit, ..*devices });
         let allowed = MAX_COMMANDS.max(within(None)).max(within(Some(usize::MAX)));
         if commands <= allowed {
             return Ok(());

@@ -255,7 +255,7 @@ fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
     let all_copy = limit.is_some();
-    Resources { devices, copy_limit: limit, memory: limit, buffer: limit, element: 8, all_copy, resident: false, lookahead: None }
+    Resources { devices, memory: limit, buffer: limit, element: 8, all_copy, resident: false, lookahead: None }
 }
 
 #[test]

@@ -36,20 +36,11 @@ fn cases() -> impl Iterator<Item = (usize, usize, usize)> {
 }
 
 fn in_place(devices: usize) -> Resources {
-    Resources {
-        devices,
-        copy_limit: None,
-        memory: None,
-        buffer: None,
-        element: 8,
-        all_copy: false,
-        resident: false,
-        lookahead: None,
-    }
+    Resources { devices, memory: None, buffer: None, element: 8, all_copy: false, resident: false, lookahead: None }
 }
 
 fn copying(devices: usize, limit: usize) -> Resources {
-    Resources { copy_limit: Some(limit), memory: Some(limit), buffer: Some(limit), all_copy: true, ..in_place(devices) }
+    Resources { memory: Some(limit), buffer: Some(limit), all_copy: true, ..in_place(devices) }
 }
 
 fn on_one_device() -> Resources {
@@ -59,7 +50,7 @@ fn on_one_device() -> Resources {
 /// Whether the call has a single device, and `elements` elements use at most half of the memory of this device, so that the
 /// device holds the whole problem.
 fn is_held(resources: &Resources, elements: usize) -> bool {
-    resources.devices == 1 && 2 * 8 * elements <= resources.copy_limit.unwrap()
+    resources.devices == 1 && 2 * 8 * elements <= resources.copy_limit().unwrap()
 }
 
 /// Memory limits, from the smallest that any plan accepts to more memory than any plan uses.
@@ -172,7 +163,7 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
         let rounded = (share..share + 8).contains(&nc) && nc.is_multiple_of(8);
         assert!(rounded || nc == MAX_TILE && share > MAX_TILE, "{nrhs} on {devices}: {nc}");
         for resources in limits().map(|limit| copying(devices, limit)) {
-            let tile = resources.copied_tile(resources.copy_limit.unwrap(), [n.min(TRSM_NB), share, n]);
+            let tile = resources.copied_tile(resources.copy_limit().unwrap(), [n.min(TRSM_NB), share, n]);
             let Blocking { mc, nb, nc, kc, .. } = resources.trsm(n, nrhs);
             if mc > 0 {
                 // the device holds the triangle
@@ -291,18 +282,14 @@ fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
     }
 }
 
-/// The memory is unlimited, and `copy_limit` is the size of two buffers. One buffer must have room for a strip of right-hand sides, or for a whole matrix that LU
-/// factors.
+/// The memory is unlimited. One buffer must have room for a strip of right-hand sides, or for a whole matrix that LU factors.
 #[test]
 fn a_block_that_is_held_fits_in_a_buffer() {
     let n = 4096;
-    let resources = |copy_limit| {
-        let (copy_limit, buffer) = (Some(copy_limit), Some(copy_limit / 2));
-        Resources { copy_limit, memory: Some(1 << 40), buffer, ..in_place(1) }
-    };
+    let resources = |buffer| Resources { memory: Some(1 << 40), buffer: Some(buffer), ..in_place(1) };
     let (strip, matrix) = (8 * n * STRIP, 8 * n * n);
-    let trsm = |limit| resources(limit).trsm(n, n).nb;
-    assert_eq!([2 * strip, 2 * strip - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);
-    let getrf = |limit| resources(limit).getrf(n, n).nb;
-    assert_eq!([2 * matrix, 2 * matrix - 16].map(getrf), [n, n / 2]);
+    let trsm = |buffer| resources(buffer).trsm(n, n).nb;
+    assert_eq!([strip, strip - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);
+    let getrf = |buffer| resources(buffer).getrf(n, n).nb;
+    assert_eq!([matrix, matrix - 8].map(getrf), [n, n / 2]);
 }

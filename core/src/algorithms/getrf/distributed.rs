@@ -99,15 +99,18 @@ pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<us
 pub(super) fn commands(p: &Problem, panels: &[Range<usize>], devices: usize) -> usize {
     let d = Distribution::new(p, panels, devices);
     let of_step = |k: usize| {
-        let sent = usize::from((0..devices).any(|device| d.receives(device, k)));
-        // the pivots are stored, and each other device loads them; `info` is stored, and the owner of the next panel loads it
-        let of_transfers = 3 + sent + (0..devices).filter(|&device| d.receives(device, k)).count() + devices - 1;
-        let of_info = usize::from(k + 1 < panels.len());
-        let of_panel = if k + 1 < panels.len() { of_update(p, &panels[k]) + 1 } else { 0 };
+        let (receivers, has_next) = ((0..devices).filter(|&device| d.receives(device, k)).count(), k + 1 < panels.len());
+        // the owner stores the pivots, `info`, and the panel if another device needs it
+        let of_send = 2 + usize::from(receivers > 0);
+        // the other devices load the pivots, and some of them the panel; the owner of the next panel loads `info`, unless it sent it
+        let of_receive = devices - 1 + receivers + usize::from(has_next && d.owner(k + 1) != d.owner(k));
+        let of_panel = if has_next { of_update(p, &panels[k]) + 1 } else { 0 };
         let updated = (0..devices).map(|device| d.updated(device, k).len()).sum::<usize>();
         let exchanged = if p.pivoting { k } else { 0 };
-        of_transfers - 1 + of_info + of_panel + updated * of_update(p, &panels[k]) + exchanged + d.blocks.len()
+        let of_stores = d.blocks.len();
+        of_send + of_receive + of_panel + updated * of_update(p, &panels[k]) + exchanged + of_stores
     };
+    // `info` and the blocks are loaded, and the first panel is factored
     (0..panels.len()).map(of_step).fold(2 + d.blocks.len(), usize::saturating_add)
 }
 

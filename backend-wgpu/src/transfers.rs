@@ -46,9 +46,8 @@ impl Transfers {
         Transfers { piece: bytes.max(lapidary_core::DType::LARGEST), idle: Mutex::default(), ..self }
     }
 
-    /// Begins the transfer of a rectangle: copies the rectangle of host memory to the rectangle `own` of a buffer, or from there,
-    /// according to the direction of `self`. When the token of a transfer to the device is done, work submitted afterwards finds the elements
-    /// in the buffer.
+    /// Begins a transfer between the host rectangle `rect` and the rectangle `own` of a buffer, in the direction of this value. After the token
+    /// of a transfer to the device has reported completion, kernels and copies that are submitted later read the new elements.
     ///
     /// # Safety
     /// Until the token is done, the caller keeps the rectangle valid for the transfer (for reading if the transfer is to the

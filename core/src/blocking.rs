@@ -53,9 +53,9 @@ impl Blocking {
 
     /// Cuts the inner extent `k` of a product into panels of at most `kc` columns of A.
     ///
-    /// If a block of C has several strips, each panel is as wide as all panels before it together, up to `kc` columns. The device then starts to compute after
-    /// the transfer of a narrow panel, computes with one panel while it loads the next panel, and spends most of its time on products with
-    /// many terms, which are faster because they access the elements of C less often.
+    /// If a block of C has several strips, each panel is as wide as all panels before it together, up to `kc` columns. The device then
+    /// starts to compute after the transfer of a narrow panel, computes with one panel while it loads the next panel, and spends most of
+    /// its time on products with many terms, which are faster because they access the elements of C less often.
     pub(crate) fn panels(&self, k: usize) -> Vec<Range<usize>> {
         if !self.has_strips() {
             return partition(k, self.kc);
@@ -96,10 +96,10 @@ pub struct Lookahead {
 }
 
 impl Lookahead {
-    /// Maximum number of panels, unless they have the maximum width. With more panels, the updates are products with few terms.
+    /// Maximum number of panels, unless the panels have the maximum width. With more panels, the updates are products with few terms.
     const MAX_PANELS: usize = 8;
-    /// Maximum number of columns of a panel, unless the minimum is larger. Wider panels do not make updates faster, and take a larger share of
-    /// the operations, which panels compute slowly.
+    /// Maximum number of columns of a panel, unless the minimum is larger. The factorisation of a panel is slower for each operation than an
+    /// update, and its share of all operations grows with the width of the panels.
     const MAX_WIDTH: usize = 4096;
     /// Number of columns of which a width above the minimum is a multiple, so that panels consist of whole tiles of products.
     const UNIT: usize = 128;
@@ -156,11 +156,12 @@ pub struct Resources {
     pub buffer: Option<usize>,
     /// Size of one element in bytes.
     pub element: usize,
-    /// Whether no device works in place on the first matrix of the plan.
+    /// Whether every device of the call copies the first matrix of the plan, so that none works on it in place.
     pub all_copy: bool,
     /// Whether all matrices of the call lie on one device. This device then works on the problem as a whole.
     pub resident: bool,
-    /// How LU works in panels on the only device of the call. `None` if the device does not, or if there are several devices.
+    /// How the only device of the call factors a matrix in panels. `None` if the device factors no matrix in panels, or if there are several
+    /// devices.
     pub lookahead: Option<Lookahead>,
 }
 
@@ -357,14 +358,14 @@ impl Resources {
         self.devices == 1 && fits(self.memory.map(|memory| memory / 8 * 7)) && fits(self.buffer)
     }
 
-    /// Block sizes of LU of a matrix of `m` rows, of which the memory of the only device holds a part. Two panels fit into the memory, of which
-    /// one is loaded while the other one is factored, and four strips of panels that pass through. All panels have about the same width.
+    /// Block sizes of LU of a matrix of `m` rows that is larger than the memory of the only device. The memory has room for two panels, one that
+    /// is factored and one that is loaded, and for four strips of the panels that pass through. All panels have about the same width.
     fn streamed(&self, limit: usize, m: usize, order: usize) -> Blocking {
         let columns = |bytes: usize| bytes / self.element / m.max(1);
         let most = (columns(self.memory.unwrap_or(limit)) / 3).min(columns(self.buffer.unwrap_or(limit))).max(LEAST_TILE);
         let nb = order.div_ceil(order.div_ceil(most).max(1)).next_multiple_of(LEAST_TILE).clamp(LEAST_TILE, most);
         let kc = (nb / 4).clamp(LEAST_TILE, MAX_TERMS);
-        // beyond the square, a panel is not factored, and may be wider
+        // the columns beyond the order of the matrix are only updated, so that more of them may be loaded together
         let nc = most.min(longest_strip(m)).max(nb);
         Blocking { mc: m, nc, kc, nb, share: 1, place: Place::Streamed }
     }
@@ -439,7 +440,8 @@ const HELD_BLOCKS: usize = 8;
 /// Number of blocks of a distributed matrix for each device. With more blocks, the devices finish closer together, but the products of the
 /// updates have fewer terms.
 const BLOCKS_PER_DEVICE: usize = 8;
-/// Maximum number of columns of a strip of a panel of LU that passes through a device. Products with more terms are not faster.
+/// Maximum number of columns of a strip of a panel of LU that passes through a device. A product with this number of terms accesses each
+/// element of its result once for 2048 terms.
 const MAX_TERMS: usize = 2048;
 /// Maximum number of columns of a panel of a matrix that devices copy part by part: `4·P/B` for a device that computes P
 /// floating-point operations per second and copies B bytes per second. The value of `COPIED_NB` suits a memory bus of a few GB/s

@@ -65,14 +65,14 @@ pub trait Effects {
 /// A command that loads a tile of a register: it copies the rectangle of a matrix for which the tile stands into the tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ld {
-    /// The tile that is loaded: the whole register, or a part of a shared register.
+    /// The tile that is loaded: the whole register, or a tile of a held register.
     pub tile: Tile,
 }
 
 /// A command that stores a tile of a register: it copies the tile into the rectangle of a matrix for which the tile stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct St {
-    /// The tile that is stored: the whole register, or a part of a shared register.
+    /// The tile that is stored: the whole register, or a tile of a held register.
     pub tile: Tile,
 }
 
@@ -163,7 +163,7 @@ impl Effects for Exec {
     fn effects(&self, registers: &Registers, visit: &mut dyn FnMut(Space, Region, Access)) {
         self.instruction.operands(|tile, access| {
             let info = &registers[tile.reg];
-            // a kernel never touches a matrix through a held register, because only transfers connect the two
+            // a kernel accesses a held register only, and transfers copy between the register and the matrix
             if let (Some(window), None) = (info.window, info.holder) {
                 visit(Space::Matrix(window.matrix), tile.region.shifted(window.row, window.col), access);
             }

@@ -7,13 +7,15 @@
 //! - A device takes the first task, in plan order, whose predecessors are done. A device that copies matrices may hold one task
 //!   for each kind of queue, so that the ST of one task, the EXEC of the next task and the LD of a third task run at the same
 //!   time.
-//! - A task that uses held registers runs on the device that holds them. The device takes such a task as soon as its predecessors are
-//!   done, if the task consists of transfers.
-//! - A device with two kernel queues alternates between the two queues from task to task. If a device with two kernel queues
-//!   works in place, or the task uses held registers, the kernels of a task may be queued behind the kernels of the task's
-//!   predecessors before the predecessors are done (`dispatch/follow.rs`).
-//! - The dispatcher assigns memory to registers in plan order, as far as the memory limit of the device allows. The memory of a
-//!   register is free again after the last command that uses the register. A task whose commands run in plan order needs at most
+//! - A task that uses held registers runs on the device that holds these registers. If such a task consists of transfers, the device takes
+//!   the task as soon as the predecessors of the task are done, however many tasks the device already holds.
+//! - A device with two kernel queues alternates between the two queues from task to task.
+//! - On some devices, the dispatcher queues the kernels of a task behind the kernels of the task's predecessors, before the predecessors
+//!   are done (`dispatch/follow.rs`). It does so on a device that works in place and has two kernel queues, and for tasks that use held
+//!   registers.
+//! - The dispatcher assigns memory to registers in plan order, as far as the memory limit of the device allows. A held register gets memory
+//!   when its device takes the first task that uses the register. The memory of a register is free again after the last command that uses
+//!   the register. A task whose commands run in plan order needs at most
 //!   [`Schedule::footprint`](crate::Schedule::footprint) bytes, so a run cannot deadlock for lack of memory.
 //! - The dispatcher calls no device: by [`Step::Obtain`] and [`Step::Release`] it asks its caller to allocate or free device
 //!   memory.
@@ -23,8 +25,8 @@
 //!   the memory of a device does not suffice for the device's first task, if a command lacks memory, or if the device is lost, the
 //!   device leaves the run (`dispatch/shortage.rs`) and other devices run its tasks. The run fails when all devices have left it.
 //! - Each kernel queue runs in order: the dispatcher issues a kernel when the kernels on which it depends have been issued and
-//!   its other dependencies are done. LD commands start in plan order, and so do ST commands. A lane holds only a few commands at
-//!   a time.
+//!   its other dependencies are done. The LD commands of a device start in the order in which the device has
+//!   taken their tasks, and so do its ST commands. A lane holds only a few commands at a time.
 //! - A transfer between a register and a window on which the device works in place does nothing and is done at once.
 
 mod device;

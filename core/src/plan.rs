@@ -1,9 +1,10 @@
 //! A plan: the commands of one call of a routine, on virtual registers. A plan can be printed.
 //!
-//! A plan groups its commands into *tasks*. One device executes a task from beginning to end, and no other task uses the task's
-//! registers. Tasks exchange data through the matrices of the call, so that any device can execute any task, or through *held*
-//! registers. A held register belongs to one device, and all tasks that use the register run on this device. In the order of the plan, the commands form a correct sequential program. The schedule derives the dependencies between the commands from the
-//! order of the plan. The dispatcher then chooses the queue, the device and the physical memory of each command.
+//! A plan groups its commands into *tasks*. One device executes a task from beginning to end, and no other task uses the task's registers.
+//! Tasks exchange data through the matrices of the call, so that any device can execute any task, or through *held* registers. A held
+//! register belongs to one device, and all tasks that use the register run on this device. In the order of the plan, the commands form a
+//! correct sequential program. The schedule derives the dependencies between the commands from the order of the plan. The dispatcher then
+//! chooses the queue, the device and the physical memory of each command.
 
 mod stale;
 
@@ -95,10 +96,11 @@ impl Registers {
         (0..self.held).map(Reg)
     }
 
-    /// Number of bytes that the register `reg` occupies in the memory of a device that copies: the size of the largest register of
-    /// the plan, divided by a power of two. Held registers and registers of tasks are counted separately. Registers of similar sizes occupy the same number of bytes, for example the tiles
-    /// at the edge of a matrix, or the shrinking tiles of a factorisation. Registers that occupy the same number of bytes can use
-    /// the same device memory one after another, so that the engine allocates this memory only once.
+    /// Number of bytes that the register `reg` occupies in the memory of a device that copies: the size of the largest register of the
+    /// plan, divided by a power of two. The largest register is the largest held register if `reg` is held, and the largest register of a
+    /// task otherwise. Registers of similar sizes occupy the same number of bytes, for example the tiles at the edge of a matrix, or the
+    /// shrinking tiles of a factorisation. Registers that occupy the same number of bytes can use the same device memory one after another,
+    /// so that the engine allocates this memory only once.
     #[must_use]
     pub fn footprint(&self, reg: Reg) -> usize {
         footprint(self[reg].bytes(), self.largest[usize::from(self[reg].holder.is_none())])

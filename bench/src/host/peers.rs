@@ -18,7 +18,7 @@ const CUBLASXT: &str = "cublasxt";
 /// The kind of host memory, the name of the library, and the memory of the result with the call, or the reason why there is none.
 pub type Attempt<'o, T> = (&'static str, &'static str, Result<(Output<'o, T>, Call<'o, T>), String>);
 
-/// Products of cuBLASXt, in pinned and in pageable memory.
+/// The two sides on which cuBLASXt multiplies matrices in pinned and in pageable host memory.
 pub fn cublasxt<'o, T: Real>(cuda: &'o Cublas, operands: &'o Operands<T>, report: &mut Report) -> Vec<Attempt<'o, T>> {
     let pin = |data: &[T]| Pinned::new(cuda, data);
     let inputs = || operands.inputs().map(|data| Ok(Box::new(pin(data)?) as Input<'o, T>)).collect::<Result<Vec<_>, String>>();
@@ -71,7 +71,7 @@ fn blocks(n: usize) -> Vec<usize> {
     if fitting.is_empty() { vec![n] } else { fitting }
 }
 
-/// Factorisations of cuSOLVER in device memory. Their times stand in the table of pinned memory.
+/// The side on which cuSOLVER factors a matrix in device memory, without transfers. Its times stand in the table of pinned memory.
 pub fn getrf<'o, T: Real>(cusolver: &'o Cusolver<'o>, n: usize, operands: &'o Operands<T>) -> Vec<Attempt<'o, T>> {
     let side = || {
         let matrix = cusolver.prepare(n, &operands.a)?;
@@ -85,7 +85,8 @@ pub fn getrf<'o, T: Real>(cusolver: &'o Cusolver<'o>, n: usize, operands: &'o Op
     vec![(PINNED, "cusolver resident", side())]
 }
 
-/// Systems of cuSOLVER with all transfers, in pinned and in pageable memory. Both sides use the same device memory.
+/// The two sides on which cuSOLVER solves systems: one with matrices in pinned host memory, one with matrices in pageable host memory. The time
+/// of a call includes all transfers. The two sides use the same arrays in device memory, one after the other.
 pub fn gesv<'o, T: Real>(cusolver: &'o Cusolver<'o>, n: usize, operands: &'o Operands<T>) -> Vec<Attempt<'o, T>> {
     let system = cusolver.prepare_system(n, &operands.a, &operands.b).map(Rc::new);
     let side = |result: Result<Output<'o, T>, String>| {

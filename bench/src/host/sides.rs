@@ -14,8 +14,9 @@ use crate::measure::try_timed;
 /// The kinds of host memory.
 pub const PINNED: &str = "pinned";
 pub const PAGEABLE: &str = "pageable";
-/// Names of the sides of Lapidary in the table.
+/// Name, in the table, of the side on which Lapidary computes with matrices in host memory.
 pub const OURS: &str = "ours";
+/// Name, in the table, of the side on which Lapidary computes with matrices in device memory.
 pub const RESIDENT: &str = "resident";
 
 /// A matrix in host memory that is read.

@@ -114,7 +114,7 @@ impl System {
         Ok([Dense::from_vec(a, n, n, Layout::ColMajor), Dense::from_vec(b, n, 1, Layout::ColMajor)])
     }
 
-    /// Writes all elements of `out`, of which the first one has the index `first`.
+    /// Fills `out` with consecutive elements of the sequence [A | b], beginning with the element with index `first`.
     fn fill(&self, first: u64, out: &mut [MaybeUninit<f64>]) {
         let share = share(out.len());
         thread::scope(|scope| {
@@ -126,7 +126,7 @@ impl System {
     }
 }
 
-/// Number of items that each thread takes if all hardware threads share `len` items, at least 1.
+/// Number of items for each thread, at least 1, if all hardware threads share `len` items.
 pub fn share(len: usize) -> usize {
     len.div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1)
 }

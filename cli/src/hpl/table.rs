@@ -25,7 +25,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The lines of the block that HPL prints for a run. The devices are the columns of the grid of processes.
+    /// The lines that HPL prints for a run. HPL states a grid of P × Q processes; here P is 1, and Q is the number of devices.
     pub fn lines(&self) -> Vec<String> {
         let Row { n, nb, devices, seconds, .. } = *self;
         let nb = nb.map_or_else(|| "auto".to_owned(), |nb| nb.to_string());

@@ -136,7 +136,7 @@ fn tell_interrupted() {
 fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let files = files();
     for path in files.iter() {
-        // If one of them cannot be removed, the program leaves it where it is and continues.
+        // If the system refuses to remove a file or folder, the program goes on with the next one, because it is about to end.
         let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
     }
     files

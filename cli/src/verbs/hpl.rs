@@ -84,7 +84,7 @@ struct Solved {
     factor: f64,
     /// Time of the solve with the factors. 0 with `--mxp`.
     solve: f64,
-    /// The factors that solved the system with `--mxp`.
+    /// With `--mxp`: whether factors in `f32` or in `f64` solved the system, and how many refinement steps were made. `None` without `--mxp`.
     precision: Option<Precision>,
 }
 

@@ -5,12 +5,14 @@
 //!   A11 | A12      panel A11, A21: P·L·U of a tall panel
 //!   A21 | A22      A12 ← L11⁻¹·P⁻¹·A12,  A22 ← A22 − L21·U12
 //! ```
-//! Where the matrix lies during the call determines the order of the steps ([`Place`]):
-//! - `held`: one device holds the matrix. Right-looking, with lookahead: panel k+1 is factored beside the update of step k.
-//! - `streamed`: the memory of the only device holds two panels. Left-looking: a panel is loaded, updated with all panels on its left,
-//!   which pass through the device, factored and stored.
-//! - `distributed`: several devices hold the matrix together. Right-looking, with lookahead: panels are sent through host memory.
-//! - `shared`: the matrix lies in host memory, and all devices work on it. Right-looking, with lookahead.
+//! There is a plan for each place where the matrix may lie during the call ([`Place`]):
+//! - `held`: one device holds the matrix. The algorithm is right-looking, with lookahead: the device factors panel k+1 while it updates the
+//!   other columns with panel k.
+//! - `streamed`: the only device has memory for two panels. The algorithm is left-looking: the device loads a panel, updates it with all panels
+//!   on its left, which pass through the device, factors it and stores it.
+//! - `distributed`: several devices hold the matrix together. The algorithm is that of `held`, and the device that has factored a panel sends
+//!   the panel to the other devices through host memory.
+//! - `shared`: the matrix stays in host memory, and all devices work on strips of it. The algorithm is right-looking, with lookahead.
 
 mod distributed;
 mod held;
@@ -152,7 +154,7 @@ fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile, beside
     eliminate(plan, p, panel.l, strip, beside_panel);
 }
 
-/// Number of commands that [`update_strip`] adds for a panel that ends above the last row, or at it.
+/// Number of commands that [`update_strip`] adds if the panel has the columns `panel`.
 fn of_update(p: &Problem, panel: &Range<usize>) -> usize {
     usize::from(p.pivoting) + of_eliminate(p, panel)
 }

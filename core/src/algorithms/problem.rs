@@ -222,7 +222,7 @@ fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) ->
     let chosen = devices.getrf(p.m, p.n);
     match (nb, chosen.place) {
         (None, _) => chosen,
-        // the memory of the device determines the width of a panel, and the caller that of the strips in which panels pass through
+        // the memory of the device determines the width of the panels; the caller's width is that of the strips in which panels pass through
         (Some(nb), Place::Streamed) => Blocking { kc: nb.min(chosen.kc), ..chosen },
         (Some(nb), Place::Shared | Place::Held { .. } | Place::Distributed { .. }) => Blocking { nb, ..chosen },
     }

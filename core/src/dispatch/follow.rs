@@ -2,7 +2,8 @@
 //!
 //! A device that works in place and has two kernel queues can take a task before the task's predecessors are done. So can a device
 //! that holds the registers of the task and of its predecessors. The device may take a task early only if all kernels of the task's
-//! unfinished predecessors have been issued to the same device. Each kernel queue keeps its own kernels in order. To keep dependent kernels of the two queues in order, the first kernel of a task names
+//! unfinished predecessors have been issued to the same device. Each kernel queue keeps its own kernels in order.
+//! To keep dependent kernels of the two queues in order, the first kernel of a task names
 //! the kernel of the other queue that must complete first ([`Issue::after`]). Since kernels are queued early, a device factors a
 //! panel of LU while an update runs, and no kernel queue is empty between two tasks.
 //!

@@ -20,7 +20,8 @@ use crate::token::Token;
 pub(super) struct Kept {
     pub buffer: Arc<DeviceBuffer>,
     pub bytes: usize,
-    /// The matrix that this memory contains as a whole, if the last command on this memory is a store; `None` otherwise.
+    /// The matrix of which this memory holds an up-to-date copy: the last command on this memory has stored the matrix, or the last part of it
+    /// that was not yet stored. `None` if there is no such matrix.
     pub stored: Option<MatrixId>,
 }
 
@@ -151,8 +152,9 @@ impl<'d> Registers<'d> {
     }
 }
 
-/// The matrix that the register of a store command contains as a whole; `None` if the command is no store, or if the register contains only
-/// a part of a matrix. The last command on a held register stores a part of the register, after other commands have stored all other parts.
+/// The matrix that a store command stores, if the register of the command holds the whole matrix; `None` for other commands. If the register is
+/// held, the command may store only a part of the matrix. The last command on the register then completes the matrix in the caller's memory,
+/// because other commands have stored the other parts.
 fn stored_by(command: &Command, run: &Run<'_>) -> Option<MatrixId> {
     let Command::St(st) = command else { return None };
     let info = &run.plan.registers()[st.tile.reg];

@@ -49,7 +49,7 @@ pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<us
             if next.end == p.n {
                 plan.task_on(DEVICE, "exchange", region(&(panel.start..p.m), &left));
             }
-            // in the task of the update, if there is one
+            // the command belongs to the task of the update, if there is an update
             exchange(plan, panel.start, held.below(p, panel, &left), held.pivots(panel), beside_panel);
         }
         if !next.is_empty() {
@@ -113,7 +113,7 @@ fn store_rows(plan: &mut Plan, p: &Problem, held: Held, panels: &[Range<usize>],
     }
 }
 
-/// The strips into which the columns are divided that panel `k` updates, without those of the next panel.
+/// The columns that panel `k` updates, without the columns of the next panel, as strips that are updated one after the other.
 fn updated(p: &Problem, panels: &[Range<usize>], k: usize, loads: bool) -> Vec<Range<usize>> {
     let (others, beyond) = if loads && k < UPDATES_WHILE_LOADING {
         (panels.get(k + 2..).unwrap_or_default(), p.order()..p.n)
@@ -123,7 +123,8 @@ fn updated(p: &Problem, panels: &[Range<usize>], k: usize, loads: bool) -> Vec<R
     others.iter().chain([&beyond]).filter(|strip| !strip.is_empty()).cloned().collect()
 }
 
-/// The strips of columns whose rows beside panel `k` are stored together. If the update of the step works panel by panel, so do the stores.
+/// The strips of columns in which the rows beside panel `k` are stored, one strip after the other. If the device updates the columns panel by
+/// panel in this step, it also stores them panel by panel.
 fn stored(p: &Problem, panels: &[Range<usize>], k: usize) -> Vec<Range<usize>> {
     let (left, next, updated) = if k < UPDATES_WHILE_LOADING {
         (0..panels[k].end, next_panel(panels, k), updated(p, panels, k, true))

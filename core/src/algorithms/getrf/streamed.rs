@@ -1,11 +1,12 @@
 //! LU of a matrix in host memory by one device whose memory holds two panels of the matrix: left-looking.
 //!
-//! A panel is loaded, updated with all panels on its left, factored and stored. The panels on the left pass through the device in strips. Their
-//! rows are in the order in which their own factorisation left them: the exchanges of panel j+1 are applied to the panel that is updated after
-//! its update with panel j. The rows on the left of the panels are exchanged at the end of the plan.
+//! The device loads a panel, updates it with all panels on its left, factors it and stores it. The panels on the left pass through the device
+//! in strips, from left to right. The rows of panel j have the order in which the factorisation of panel j has left them. The device therefore
+//! applies the row exchanges of panel j+1 to the updated panel only after the update with panel j. At the end of the plan, the device exchanges
+//! the rows on the left of each panel.
 //!
-//! An element of L is loaded once for each panel on its right, and no other element is loaded or stored twice. A right-looking factorisation
-//! would also store each element once for each panel on its left.
+//! Before these exchanges, the device loads an element of L once for each panel on its right, and stores each element once. A right-looking
+//! factorisation would load and store an element once for each panel on its left.
 
 use std::ops::Range;
 
@@ -53,7 +54,7 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], blocking: &Blocking
     panels.len() * (2 + OF_FACTOR) + 2 * others + of_updates + of_exchanges(p, panels)
 }
 
-/// Number of panels above which commands are not counted panel by panel.
+/// Maximum number of panels whose commands are counted panel by panel.
 const MAX_COUNTED_PANELS: usize = 1 << 12;
 
 /// The columns beyond the last panel, in blocks of `nc` columns.

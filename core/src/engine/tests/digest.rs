@@ -146,7 +146,8 @@ impl Device for DigestDevice {
     unsafe fn write(&self, from: HostRect, to: BufferRect<'_>) -> Result<()> {
         let short = self.is_short();
         for [from, to] in pairs(&from, to).take(from.rows * from.cols / (1 + usize::from(short))) {
-            // SAFETY: the host rectangle lies in a matrix that the test keeps borrowed, and no conflicting command runs at the same time.
+            // SAFETY: the test keeps the matrix that contains the host rectangle borrowed, `pairs` has checked that the buffer contains
+            // `to`, and the engine runs no conflicting command at the same time.
             unsafe { to.set(from.get()) };
         }
         refuse_if(short)
@@ -154,7 +155,8 @@ impl Device for DigestDevice {
     unsafe fn read(&self, from: BufferRect<'_>, to: HostRect) -> Result<()> {
         let short = self.is_short();
         for [to, from] in pairs(&to, from).take(to.rows * to.cols / (1 + usize::from(short))) {
-            // SAFETY: the host rectangle lies in a matrix that the test keeps borrowed, and no conflicting command runs at the same time.
+            // SAFETY: the test keeps the matrix that contains the host rectangle borrowed, `pairs` has checked that the buffer contains
+            // `from`, and the engine runs no conflicting command at the same time.
             unsafe { to.set(from.get()) };
         }
         refuse_if(short)

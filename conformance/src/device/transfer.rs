@@ -7,6 +7,7 @@ use proptest::strategy::Strategy;
 use crate::cases::storage::storage;
 use crate::cases::{Case, Fill, Rng, Storage, Stored, below, packed};
 use crate::memory_check::for_elements;
+use crate::oracle::Dense;
 use crate::properties::memory::{completed, read_only, surroundings};
 use crate::suite::search;
 use crate::trial::Evidence;
@@ -102,6 +103,9 @@ fn moved<T: Scalar>(trial: &Trial<'_, dyn Device>, case: &TransferCase) -> Resul
     carried::<T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
 }
 
+/// The value of the elements of the buffer that lie beside the transferred rectangle.
+const AROUND: f64 = -0.75;
+
 fn carried<T: Scalar>(device: &dyn Device, case: &TransferCase, seen: &Evidence<'_>) -> Result<(), Failure> {
     let TransferCase { rows, cols, storage: [from, Storage { gap, skip, .. }, to], .. } = *case;
     let data = case.fill.matrix::<T>(rows, cols, &mut Rng::new(case.seed));
@@ -111,25 +115,25 @@ fn carried<T: Scalar>(device: &dyn Device, case: &TransferCase, seen: &Evidence<
     let done = |result| completed("transfer: completes", result);
     let ld = skip.0 + rows + gap;
     let offset = skip.0 + skip.1 * ld;
-    let mut around = vec![T::from_f64(-0.75); ld * (skip.1 + cols)];
-    let buffer = completed("transfer: completes", device.alloc(size_of_val(&around[..])))?;
-    let (there, all) = (BufferRect { buffer: &buffer, offset, ld }, BufferRect::packed(&buffer, around.len()));
-    let column = |data: &mut [T]| {
-        let rows = data.len();
-        HostRect::packed(data, rows)
-    };
-    // SAFETY: this function owns the matrices `source` and `target`, the vector `around` and the buffer. The buffer is as large as `around`,
-    // and contains the rectangle `there`. No other command uses them.
+    // all elements of the buffer, as a column
+    let length = ld * (skip.1 + cols);
+    let mut whole =
+        Stored::<T>::new(&Dense::from_fn(length, 1, |_, _| AROUND), Storage { skip: (1, 0), gap: 1, ..Storage::default() });
+    let buffer = completed("transfer: completes", device.alloc(length * size_of::<T>()))?;
+    let (there, all) = (BufferRect { buffer: &buffer, offset, ld }, BufferRect::packed(&buffer, length));
+    // SAFETY: this function owns the matrices `source`, `target` and `whole` and the buffer, which has as many elements as `whole` and contains
+    // the rectangle `there`. No other command uses them.
     unsafe {
-        done(device.write(column(&mut around), all))?;
+        done(device.write(rect(&mut whole), all))?;
         done(device.write(rect(&mut source), there))?;
         done(device.read(there, rect(&mut target)))?;
-        done(device.read(all, column(&mut around)))?;
+        done(device.read(all, rect(&mut whole)))?;
     }
     read_only("the source", &before, &source)?;
     surroundings("the target", &target)?;
     let is_inside = |at: &usize| *at >= offset && (at - offset) % ld < rows;
-    if let Some(at) = (0..around.len()).filter(|at| !is_inside(at)).find(|&at| around[at] != T::from_f64(-0.75)) {
+    let changed = |at: &usize| whole.view().at(*at, 0) != T::from_f64(AROUND);
+    if let Some(at) = (0..length).filter(|at| !is_inside(at)).find(changed) {
         return Err(Failure::new("transfer: surroundings", format!("element {at} of the device's buffer changed")));
     }
     let differs = |at| Err(Failure::new("transfer: elements", format!("element {at} of the host's buffer differs")));

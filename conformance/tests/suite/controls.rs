@@ -28,6 +28,7 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (DropsLastRowOfTransfer, "transfer::round_trip", "transfer: elements"),
     (WritesBesideTransfer, "transfer::round_trip", "memory: canaries"),
     (WritesBesideTransfer, "memory::gaps_untouched", "memory: canaries"),
+    (IgnoresPlaceInBuffer, "transfer::round_trip", "transfer: surroundings"),
     (SwallowsErrors, "faults::too_much_memory_is_refused", "faults: too much memory"),
     (LosesInfoOfPanel, "program::info_names_the_zero_pivot", "program: getrf info"),
     (LosesInfoOfPanel, "getrf::singular_completes", "getrf: info"),

@@ -25,6 +25,8 @@ pub enum DeviceFault {
     DropsLastRowOfTransfer,
     /// A read also writes the element of host memory after the last element of the rectangle.
     WritesBesideTransfer,
+    /// Transfers copy to and from the beginning of a buffer, without gaps between columns, wherever the rectangle of the buffer lies.
+    IgnoresPlaceInBuffer,
     /// Transfers round numbers to single precision.
     RoundsTransfers,
     /// If the driver refuses an allocation, the device returns a small buffer in place of an error.
@@ -150,7 +152,7 @@ impl Device for WrongDevice {
                 self.inner.read(BufferRect::packed(to.buffer, rows), words(&mut before))?;
                 *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some((address(to.buffer), before));
             }
-            self.inner.write(from, to)
+            self.inner.write(from, self.place(to, from.rows))
         }
     }
 
@@ -163,7 +165,7 @@ impl Device for WrongDevice {
         unsafe {
             let element = |at: *mut u8| std::slice::from_raw_parts_mut(at, size);
             let last: Vec<Vec<u8>> = (0..cols).map(|j| element(at(rows - 1, j)).to_vec()).collect();
-            self.inner.read(from, to)?;
+            self.inner.read(self.place(from, rows), to)?;
             match self.fault {
                 DeviceFault::DropsLastRowOfTransfer if rows > 16 => {
                     (0..cols).for_each(|j| element(at(rows - 1, j)).copy_from_slice(&last[j]));
@@ -376,6 +378,11 @@ impl WrongDevice {
                 Side::Right => run(Instruction::Gemm { alpha, op_a: whole, a: c, op_b: op, b: v, beta: zero, c: b }),
             }
         }
+    }
+
+    /// The rectangle of a buffer that a transfer of `rows` rows uses in place of `rect`.
+    fn place<'a>(&self, rect: BufferRect<'a>, rows: usize) -> BufferRect<'a> {
+        if self.is(DeviceFault::IgnoresPlaceInBuffer) { BufferRect::packed(rect.buffer, rows) } else { rect }
     }
 
     /// Runs an instruction on the contents that a buffer had before the last transfer to it. Afterwards the buffer contains the

@@ -19,8 +19,8 @@
 //!   [`Schedule::footprint`](crate::Schedule::footprint) bytes, so a run cannot deadlock for lack of memory.
 //! - The dispatcher calls no device: by [`Step::Obtain`] and [`Step::Release`] it asks its caller to allocate or free device
 //!   memory.
-//! - A slow device does not take a task if the faster devices would finish all remaining tasks before the slow device finished
-//!   this task.
+//! - A slow device does not take a task that any device may take if the faster devices would finish all remaining tasks before the slow
+//!   device finished this task.
 //! - If a device turns out to have less memory than its memory limit, the run continues with the memory that the device has. If
 //!   the memory of a device does not suffice for the device's first task, if a command lacks memory, or if the device is lost, the
 //!   device leaves the run (`dispatch/shortage.rs`) and other devices run its tasks. The run fails when all devices have left it.
@@ -407,7 +407,7 @@ impl<'p> Dispatcher<'p> {
         }
         let task = match state.transfers.pop() {
             Some(Reverse(task)) => task,
-            None if !state.has_room(self.plan) || self.should_leave_to_faster(device) => return false,
+            None if !state.has_room(self.plan) => return false,
             None => match self.next_task(device) {
                 Some(task) => task,
                 None => return false,
@@ -445,7 +445,7 @@ impl<'p> Dispatcher<'p> {
     /// Whether the faster devices would finish all remaining tasks before `device` finished one task. The estimate assumes that
     /// all tasks take the same number of operations.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    fn should_leave_to_faster(&self, device: usize) -> bool {
+    pub(super) fn should_leave_to_faster(&self, device: usize) -> bool {
         let own = self.reach[device].flops;
         let is_faster = |other: &usize| self.devices[*other].out.is_none() && self.reach[*other].flops > own;
         let faster: f64 = (0..self.reach.len()).filter(is_faster).map(|other| self.reach[other].flops).sum();

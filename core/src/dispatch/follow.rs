@@ -52,9 +52,10 @@ impl Dispatcher<'_> {
     }
 
     /// Finds the first task, in plan order, that `device` may begin. Removes this task from the tasks that the device may
-    /// take, and returns its index.
+    /// take, and returns its index. Returns `None` also if the device should leave this task to faster devices.
     pub(super) fn next_task(&mut self, device: usize) -> Option<u32> {
-        let Dispatcher { ready, begun, devices, .. } = self;
+        let leaves = self.should_leave_to_faster(device);
+        let Dispatcher { plan, ready, begun, devices, .. } = self;
         let own = &mut devices[device].own;
         for tasks in [&mut *ready, &mut *own] {
             while tasks.peek().is_some_and(|&Reverse(task)| begun[task as usize]) {
@@ -63,6 +64,11 @@ impl Dispatcher<'_> {
         }
         // `Reverse` inverts the comparison, so the larger entry is the earlier task
         let first = if own.peek() > ready.peek() { own } else { ready };
-        first.pop().map(|Reverse(task)| task)
+        let &Reverse(task) = first.peek()?;
+        if leaves && plan.tasks()[task as usize].device.is_none() {
+            return None;
+        }
+        first.pop();
+        Some(task)
     }
 }

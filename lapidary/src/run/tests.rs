@@ -287,7 +287,8 @@ fn the_instructions_of_a_call_on_a_device_are_given_in_a_row() {
 /// that reports a loss.
 #[test]
 fn a_loss_is_remembered() {
-    let devices = || [NullDevice::new(Some(4 << 20)).lost_at(0), NullDevice::new(Some(4 << 20))].map(boxed);
+    // the second device is so slow that it leaves all tasks to the first device until the first device is lost
+    let devices = || [NullDevice::new(Some(4 << 20)).lost_at(0), NullDevice::new(Some(4 << 20)).with_flops(1.0)].map(boxed);
     let machine = Machine::of(devices().into(), &Settings::default());
     let ones = vec![1.0; N * N];
     let view = || MatRef::col_major(&ones, N, N).unwrap();

@@ -32,8 +32,8 @@ impl Factorisation {
     }
 }
 
-/// Runs a plan of LU on devices with two kernel queues by the function `how`. Each device has `times` times the memory that it needs. Returns a
-/// digest of the results.
+/// Runs a plan of LU on devices of unlike speed with two kernel queues by the function `how`. Each device has `times` times the memory that it
+/// needs. Returns a digest of the results.
 fn factored(
     (m, n, place): (usize, usize, Place),
     times: usize,
@@ -51,6 +51,7 @@ fn factored(
             let mut own =
                 DigestDevice { late: late.map(LateQueues::new), ..DigestDevice::new(Some(times * needed.footprint(device))) };
             own.facts.queues = 2;
+            own.facts.rates.flops = 1e3_f64.powi(device as i32);
             runtime(own)
         })
         .collect();

@@ -76,11 +76,10 @@ impl DeviceProfile {
     pub fn resources(&self, dtype: DType, devices: usize) -> Option<Resources> {
         let TypeProfile { lookahead, .. } = self.types.get(&dtype)?;
         let memory = (!self.host_memory).then(|| self.memory.unwrap_or(usize::MAX));
-        let max_buffer = self.max_buffer.unwrap_or(usize::MAX);
-        let (copy_limit, buffer) = (memory.map(|memory| memory.min(max_buffer.saturating_mul(2))), memory.map(|_| max_buffer));
+        let buffer = memory.map(|_| self.max_buffer.unwrap_or(usize::MAX));
         let lookahead = lookahead.filter(|_| devices == 1 && self.queues > 1);
         let (element, all_copy) = (dtype.size(), !self.host_memory);
-        Some(Resources { devices, copy_limit, memory, buffer, element, all_copy, resident: false, lookahead })
+        Some(Resources { devices, memory, buffer, element, all_copy, resident: false, lookahead })
     }
 
     /// The properties of the device that the dispatcher needs to run `plan`.

@@ -9,6 +9,7 @@ mod hpl;
 mod io;
 mod memory;
 mod options;
+mod profile;
 mod progress;
 mod report;
 mod residual;

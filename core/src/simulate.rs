@@ -1,18 +1,45 @@
 //! Simulates a schedule with the dispatcher of a real run. In a simulation, cost models take the place of the devices.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
 
-use crate::command::{Command, Queue};
+use crate::command::{Command, CommandId, Queue};
 use crate::dispatch::{Dispatcher, Issue, Lane, Step};
+use crate::instruction::Instruction;
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 
 /// The times that commands take on one device.
 pub trait Cost {
-    /// Number of seconds that `command` of `plan` takes.
+    /// Number of seconds that `command` of `plan` takes, if no other device runs a kernel at the same time.
     fn seconds(&self, plan: &Plan, command: &Command) -> f64;
+
+    /// The time by which a kernel takes longer for each other device that runs a kernel at the same time, as a multiple of its time
+    /// alone. The value is 0 for a device whose hardware no other device shares, and 1 for devices that share all of their hardware.
+    fn slowdown(&self) -> f64 {
+        0.0
+    }
+
+    /// The time by which a kernel takes longer while another kernel queue of the same device runs a kernel, as a multiple of its time
+    /// alone. `is_panel` states whether one of the two kernels factors a panel of LU. The value 1 means that two kernels at the same time
+    /// take as long as one after the other.
+    fn queue_slowdown(&self, is_panel: bool) -> f64 {
+        let _ = is_panel;
+        0.0
+    }
+}
+
+impl<C: Cost + ?Sized> Cost for &C {
+    fn seconds(&self, plan: &Plan, command: &Command) -> f64 {
+        (**self).seconds(plan, command)
+    }
+
+    fn slowdown(&self) -> f64 {
+        (**self).slowdown()
+    }
+
+    fn queue_slowdown(&self, is_panel: bool) -> f64 {
+        (**self).queue_slowdown(is_panel)
+    }
 }
 
 /// A cost model with three constants: a speed of kernels, a speed of transfers, and a latency.
@@ -73,12 +100,77 @@ impl Timeline {
         let of_queue = self.entries.iter().filter(|entry| (entry.lane.device, entry.lane.queue) == (device, queue));
         of_queue.map(|entry| entry.end - entry.start).fold(0.0, std::ops::Add::add)
     }
+
+    /// Number of seconds in which at least one of the commands runs that `is_counted` selects.
+    #[must_use]
+    pub fn covered(&self, mut is_counted: impl FnMut(&Entry) -> bool) -> f64 {
+        let mut spans: Vec<(f64, f64)> =
+            self.entries.iter().filter(|entry| is_counted(entry)).map(|entry| (entry.start, entry.end)).collect();
+        spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut covered, mut until) = (0.0, 0.0_f64);
+        for (start, end) in spans {
+            covered += (end - start.max(until)).max(0.0);
+            until = until.max(end);
+        }
+        covered
+    }
 }
 
 /// Converts seconds to nanoseconds, because integers order the events of a simulation exactly.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and below 2^64")]
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
+}
+
+/// A command that has been issued and is not complete.
+struct Running {
+    /// Index of the command's entry.
+    entry: usize,
+    device: usize,
+    is_kernel: bool,
+    /// Whether the command factors a panel of LU.
+    is_panel: bool,
+    /// A kernel of another queue of the same device, which must complete before the command starts.
+    after: Option<CommandId>,
+    /// Nanoseconds that the command would still take if it ran alone.
+    left: u64,
+}
+
+/// The kernels that one device runs at the same time.
+#[derive(Clone, Copy, Default)]
+struct Kernels {
+    count: usize,
+    has_panel: bool,
+}
+
+impl Running {
+    /// Nanoseconds from now to the end of the command, while the devices run `kernels`. `None` if the command waits for another kernel.
+    fn nanoseconds(&self, kernels: &[Kernels], costs: &[impl Cost]) -> Option<u64> {
+        self.after.is_none().then(|| stretched(self.left, self.factor(kernels, costs)))
+    }
+
+    /// The time of the command as a multiple of its time alone.
+    fn factor(&self, kernels: &[Kernels], costs: &[impl Cost]) -> f64 {
+        if !self.is_kernel {
+            return 1.0;
+        }
+        let (own, all) = (kernels[self.device], kernels.iter().filter(|kernels| kernels.count > 0).count());
+        let beside = own.count.saturating_sub(1) as f64 * costs[self.device].queue_slowdown(own.has_panel);
+        1.0 + costs[self.device].slowdown() * all.saturating_sub(1) as f64 + beside
+    }
+
+    /// Lets the command run for some nanoseconds.
+    fn advance(&mut self, nanoseconds: u64, kernels: &[Kernels], costs: &[impl Cost]) {
+        if self.after.is_none() {
+            self.left = self.left.saturating_sub(stretched(nanoseconds, 1.0 / self.factor(kernels, costs)));
+        }
+    }
+}
+
+/// Multiplies a number of nanoseconds, exactly if the factor is 1.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "positive and below 2^53")]
+fn stretched(nanoseconds: u64, factor: f64) -> u64 {
+    if factor == 1.0 { nanoseconds } else { (nanoseconds as f64 * factor).round() as u64 }
 }
 
 /// The next step of a lane, on the assumption that every allocation of device memory succeeds.
@@ -99,28 +191,47 @@ impl Schedule {
     pub fn simulate(&self, costs: &[impl Cost]) -> Timeline {
         let mut dispatcher = self.dispatcher();
         let mut idle: Vec<Lane> = dispatcher.lanes().collect();
-        let (mut events, mut entries, mut now) = (BinaryHeap::new(), Vec::new(), 0_u64);
-        let mut ends = HashMap::new();
+        let (mut running, mut entries, mut now) = (Vec::<Running>::new(), Vec::new(), 0_u64);
+        let mut is_done = vec![false; self.plan().commands().len()];
         loop {
-            while {
-                idle.retain(|&lane| match next(&mut dispatcher, lane) {
-                    Step::Run(issue) => {
-                        let command = &self.plan().commands()[issue.command as usize];
-                        // the command may have to wait for a kernel of another queue of the same device
-                        let begin = issue.after.and_then(|before| ends.get(&before)).map_or(now, |&end| now.max(end));
-                        let end = begin.saturating_add(nanoseconds(costs[lane.device].seconds(self.plan(), command)));
-                        ends.insert(issue.command, end);
-                        events.push(Reverse((end, entries.len())));
-                        entries.push(Entry { lane, issue, start: begin as f64 * 1e-9, end: end as f64 * 1e-9 });
-                        false
+            // a device issues one command before the next device does, as if the threads of all devices ran at the same time
+            let mut has_issued = vec![true; costs.len()];
+            while has_issued.contains(&true) || dispatcher.take_changed() {
+                has_issued.fill(false);
+                idle.retain(|&lane| {
+                    if has_issued[lane.device] {
+                        return true;
                     }
-                    Step::Wait | Step::Finished | Step::Obtain(_) | Step::Release(_) => true,
+                    let Step::Run(issue) = next(&mut dispatcher, lane) else { return true };
+                    has_issued[lane.device] = true;
+                    let command = &self.plan().commands()[issue.command as usize];
+                    let left = nanoseconds(costs[lane.device].seconds(self.plan(), command));
+                    // the command may have to wait for a kernel of another queue of the same device
+                    let after = issue.after.filter(|&before| !is_done[before as usize]);
+                    let (device, is_kernel) = (lane.device, matches!(command, Command::Exec(_)));
+                    let is_panel = matches!(command, Command::Exec(exec) if matches!(exec.instruction, Instruction::Getrf { .. }));
+                    running.push(Running { entry: entries.len(), device, is_kernel, is_panel, after, left });
+                    entries.push(Entry { lane, issue, start: now as f64 * 1e-9, end: f64::INFINITY });
+                    false
                 });
-                dispatcher.take_changed()
-            } {}
-            let Some(Reverse((end, at))) = events.pop() else { break };
-            let Entry { lane, issue, .. } = entries[at];
-            now = end;
+            }
+            let mut kernels = vec![Kernels::default(); costs.len()];
+            for run in running.iter().filter(|run| run.is_kernel && run.after.is_none()) {
+                let of_device = &mut kernels[run.device];
+                *of_device = Kernels { count: of_device.count + 1, has_panel: of_device.has_panel || run.is_panel };
+            }
+            let ends = running.iter().enumerate().filter_map(|(at, run)| Some((run.nanoseconds(&kernels, costs)?, run.entry, at)));
+            let Some((passed, _, at)) = ends.min() else { break };
+            running.iter_mut().for_each(|run| run.advance(passed, &kernels, costs));
+            now += passed;
+            let ended = running.swap_remove(at);
+            let Entry { lane, issue, ref mut end, .. } = entries[ended.entry];
+            *end = now as f64 * 1e-9;
+            is_done[issue.command as usize] = true;
+            for run in running.iter_mut().filter(|run| run.after == Some(issue.command)) {
+                run.after = None;
+                entries[run.entry].start = now as f64 * 1e-9;
+            }
             dispatcher.complete(lane, issue.command);
             idle.push(lane);
         }
@@ -181,9 +292,21 @@ mod tests {
     use super::*;
     use crate::dispatch::Reach;
     use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
-    use crate::instruction::{Instruction, Region};
+    use crate::instruction::Region;
     use crate::scalar::DType;
     use crate::value::Value;
+
+    /// The model of a device on which two kernels at the same time take as long as one after the other.
+    struct OneAtATime(CostModel);
+
+    impl Cost for OneAtATime {
+        fn seconds(&self, plan: &Plan, command: &Command) -> f64 {
+            self.0.seconds(plan, command)
+        }
+        fn queue_slowdown(&self, is_panel: bool) -> f64 {
+            f64::from(u8::from(!is_panel))
+        }
+    }
 
     /// Simulates three tasks on a device with two queues of kernels. The first two tasks solve for one tile each, and the third
     /// task solves for both tiles together. The third task runs in the queue of one of its predecessors, and waits explicitly for
@@ -202,10 +325,50 @@ mod tests {
         }
         let reach = Reach { memory: 0, in_place: vec![true], flops: 1e6, queues: 2 };
         let schedule = Schedule::new(plan, vec![reach]).unwrap();
-        let entries = schedule.simulate(&[CostModel { flops: 1e6, bandwidth: 1.0, latency: 0.0 }]).entries;
+        let model = CostModel { flops: 1e6, bandwidth: 1.0, latency: 0.0 };
+        let entries = schedule.simulate(&[model]).entries;
         let times: Vec<_> = entries.iter().map(|entry| (entry.lane.number, entry.start * 1e3, entry.end * 1e3)).collect();
         // the three tasks take 1000, 2000 and 3000 floating-point operations, and an operation takes 1 µs
         assert_eq!(times, [(0, 0.0, 1.0), (1, 0.0, 2.0), (0, 2.0, 5.0)]);
+        // kernels of two queues that share all of the device take as long as one after the other
+        let shared = schedule.simulate(&[OneAtATime(model)]).entries;
+        let times: Vec<_> = shared.iter().map(|entry| (entry.start * 1e3, (entry.end * 1e6).round())).collect();
+        assert_eq!(times, [(0.0, 2000.0), (0.0, 3000.0), (3.0, 6000.0)]);
+        // the first two tasks run at the same time
+        let timeline = Timeline { entries };
+        let busy = [timeline.busy(0, Queue::Exec), timeline.covered(|entry| entry.lane.queue == Queue::Exec)];
+        assert_eq!(busy.map(|seconds| (seconds * 1e3).round()), [6.0, 5.0]);
+        assert_eq!((timeline.covered(|entry| entry.issue.command == 1) * 1e3).round(), 1.0);
+    }
+
+    /// Two devices that share all their hardware compute products of 100 and 300 operations, at 1000 operations per second. While
+    /// both compute, each is half as fast.
+    #[test]
+    fn devices_that_share_hardware_slow_each_other_down() {
+        struct Shared;
+        impl Cost for Shared {
+            fn seconds(&self, _: &Plan, command: &Command) -> f64 {
+                if let Command::Exec(exec) = command { exec.instruction.flops() * 1e-3 } else { 0.0 }
+            }
+            fn slowdown(&self) -> f64 {
+                1.0
+            }
+        }
+        let mut plan = Plan::new("gemm", DType::F64);
+        let (a, b) = (plan.input("A", (10, 1), Layout::ColMajor), plan.input("B", (1, 20), Layout::ColMajor));
+        let c = plan.output("C", (10, 20), Layout::ColMajor);
+        for cols in [0..5, 5..20] {
+            plan.task("C", Region { row: 0, col: cols.start, rows: 10, cols: cols.len() });
+            let (a, b, c) = (plan.ld(a, &(0..10), &(0..1)), plan.ld(b, &(0..1), &cols), plan.ld(c, &(0..10), &cols));
+            let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
+            plan.exec(Instruction::Gemm { alpha: Value::F64(1.0), op_a, a, op_b, b, beta: Value::F64(1.0), c });
+            plan.st(c);
+        }
+        let reach = Reach { memory: 0, in_place: vec![true; 3], flops: 1e3, queues: 1 };
+        let entries = Schedule::new(plan, vec![reach; 2]).unwrap().simulate(&[Shared, Shared]).entries;
+        // alone the products take 0.1 s and 0.3 s; both are half as fast until the first one has completed after 0.2 s
+        let ends: Vec<_> = entries.iter().map(|entry| (entry.lane.device, entry.start, (entry.end * 1e3).round())).collect();
+        assert_eq!(ends, [(0, 0.0, 200.0), (1, 0.0, 400.0)]);
     }
 
     /// Simulates `C ← A·B + C` in two tasks, on one device that works in place and one device that copies.

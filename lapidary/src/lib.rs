@@ -69,6 +69,7 @@ mod owned;
 mod price;
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 pub mod probe;
+mod profile;
 mod refine;
 mod resident;
 mod routines;
@@ -95,8 +96,10 @@ pub mod backend {
 pub mod planning {
     pub use lapidary_core::{
         Blocking, Command, CommandId, Cost, CostModel, MatrixId, MemoryShortfall, Place, Plan, Reach, Resources, Schedule,
-        Timeline, algorithms,
+        TimedKernel, Timeline, algorithms,
     };
+
+    pub use crate::profile::{DeviceProfile, ProfileCosts, TypeProfile};
 }
 
 pub use call::Call;

@@ -1,5 +1,5 @@
 //! Runs the chores of the project: `cargo xtask test`, `cargo xtask web`, `cargo xtask api`,
-//! `cargo xtask tidy`, `cargo xtask bench`, `cargo xtask kernels`, `cargo xtask ptx`.
+//! `cargo xtask tidy`, `cargo xtask bench`, `cargo xtask predict`, `cargo xtask kernels`, `cargo xtask ptx`.
 
 mod api;
 mod bench;
@@ -9,6 +9,7 @@ mod debian13;
 mod drivers;
 mod kernels;
 mod packages;
+mod predict;
 mod ptx;
 mod runner;
 mod sanitize;
@@ -32,6 +33,9 @@ cargo xtask tidy              the structure only: arrows, invariants, sizes, lin
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
                               ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest streams host, --peer LIST, --n LIST, --reps R, --before R, --seconds S,
                               --dtype T, --routine LIST, --json FILE
+cargo xtask predict DEVICES...
+                              predicted against measured times of gemm, trsm and getrf, for each selection of devices that are alike,
+                              such as opencl:0,1; --n LIST before DEVICES names the orders
 cargo xtask kernels FILES...  merges tuned kernels of `lapidary tune --export` into kernels/database/
 cargo xtask ptx               a table of registers, spills and local memory of the kernels for compute capability 9.0, by clang
                               and ptxas, without a GPU; CLANG, LIBCLC and PTXAS name the programs";
@@ -60,6 +64,7 @@ fn chore(args: &[&str]) -> Result<()> {
         ["api"] => api::accept(&workspace()?),
         ["tidy"] => tidy::run(&workspace()?),
         ["bench", rest @ ..] => bench::run(&workspace()?, rest),
+        ["predict", rest @ ..] => predict::run(&workspace()?, rest),
         ["kernels", files @ ..] => kernels::run(&workspace()?, files),
         ["ptx"] => ptx::run(&workspace()?),
         ["help" | "--help" | "-h"] => {

@@ -9,6 +9,7 @@ pub mod peer;
 pub mod placement;
 pub mod plot;
 pub mod problem;
+pub mod profile;
 pub mod stacked;
 pub mod startup;
 pub mod sweep;

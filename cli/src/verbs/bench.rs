@@ -11,7 +11,7 @@ use crate::bench::placement::Placement;
 use crate::bench::plot::{Style, check_picture, curves, svg};
 use crate::bench::table::{tsv, words};
 use crate::bench::timing::Timing;
-use crate::bench::{fit, kernels, startup, sweep};
+use crate::bench::{fit, kernels, profile, startup, sweep};
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::{DTypeFlag, DeviceOptions, check_dtype, computing, describe, names, threads};
@@ -24,14 +24,14 @@ use crate::trace;
 #[command(after_help = HELP, allow_negative_numbers = true, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     #[command(subcommand)]
-    startup: Option<Startup>,
+    other: Option<Other>,
     #[command(flatten)]
     shape: ShapeOptions,
     /// Element type of the matrices
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
     #[command(flatten)]
-    pub(super) device: DeviceOptions,
+    device: DeviceOptions,
     /// Keep the matrices in device memory, so that the time includes no transfers
     #[arg(long, conflicts_with = "host")]
     resident: bool,
@@ -73,20 +73,30 @@ pub struct Args {
 impl Args {
     /// Whether a first call is timed instead of a routine.
     pub fn is_startup(&self) -> bool {
-        self.startup.is_some()
+        matches!(self.other, Some(Other::Startup(_)))
+    }
+
+    /// The options that select devices.
+    pub fn devices(&self) -> &DeviceOptions {
+        match &self.other {
+            Some(Other::Profile(args)) => &args.device,
+            Some(Other::Startup(_)) | None => &self.device,
+        }
     }
 
     /// Whether this process is a first call that another process of this program times.
     pub fn is_worker(&self) -> bool {
-        self.startup.as_ref().is_some_and(|Startup::Startup(args)| args.is_worker())
+        matches!(&self.other, Some(Other::Startup(args)) if args.is_worker())
     }
 }
 
-/// The part of a first call that is timed instead of a routine.
+/// What is measured instead of a routine.
 #[derive(clap::Subcommand, Debug)]
-enum Startup {
+enum Other {
     /// Show how long each stage of the first call takes, without and with caches
     Startup(startup::Args),
+    /// Measure the times of kernels and transfers of a device, with which `plan --profile` predicts calls
+    Profile(profile::Args),
 }
 
 const HELP: &str = "\
@@ -105,12 +115,15 @@ Examples:
   lapidary bench getrf --n 4096 --device opencl:0 --resident --kernels --trace lu.svg
   lapidary bench gesv --n 4096,8192 --mixed --device opencl:0
   lapidary bench startup --device opencl:0 --plot startup.svg
+  lapidary bench profile --device opencl:0 --json gpu.json
   lapidary bench getrf --n 2000 --dtype f32 --peer libopenblas.so.0";
 
 /// Times every size, prints a table, and writes the requested files.
 pub fn run(args: &Args) -> Result<()> {
-    if let Some(Startup::Startup(args)) = &args.startup {
-        return startup::run(args);
+    match &args.other {
+        Some(Other::Startup(args)) => return startup::run(args),
+        Some(Other::Profile(args)) => return profile::run(args),
+        None => {}
     }
     if args.mixed && (args.shape.routine(), args.dtype) != (Routine::Gesv, DTypeFlag::F64) {
         let (routine, dtype) = (args.shape.routine().name(), DType::from(args.dtype));

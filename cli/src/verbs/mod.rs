@@ -68,7 +68,7 @@ impl Verb {
         match self {
             Verb::Devices(args) => Some(&args.device),
             Verb::Solve(args) => Some(&args.device),
-            Verb::Bench(args) => Some(&args.device),
+            Verb::Bench(args) => Some(args.devices()),
             Verb::Hpl(args) => Some(&args.device),
             Verb::Kernel(args) => Some(&args.device),
             Verb::Tune(args) => args.opens_devices().then_some(&args.device),

@@ -1,5 +1,7 @@
 //! `lapidary plan`: shows how a routine would run according to a cost model, without running it.
 
+mod predict;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -25,9 +27,13 @@ pub struct Args {
     /// Element type of the matrices
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
-    /// Number of devices, which are all alike
-    #[arg(long, default_value = "1", value_name = "D", value_parser = parse_positive)]
-    devices: usize,
+    /// Number of devices, which are all alike; with --profile, or a list of such numbers
+    #[arg(long, default_value = "1", value_delimiter = ',', value_name = "D", value_parser = parse_positive)]
+    devices: Vec<usize>,
+    /// Predict the call with the measured times in FILE, which `bench profile` wrote, in place of a cost model. Prints no commands.
+    /// Lists of sizes or numbers of devices give a table
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["gflops", "bandwidth", "latency", "memory_limit", "queues"])]
+    profile: Option<PathBuf>,
     /// Number of kernel queues of the only device, on which the matrices lie
     /// [default: one queue; the matrices lie in host memory]
     #[arg(long, value_name = "Q", value_parser = parse_positive)]
@@ -63,6 +69,7 @@ Examples:
   lapidary plan gemm --n 4096 --devices 2 --memory-limit 256M
   lapidary plan getrf --n 2000 --memory-limit 16M --trace lu.json
   lapidary plan getrf --n 4096 --nb 512 --queues 2
+  lapidary plan getrf --n 10000,30000 --devices 1,2,4 --profile gpu.json
   lapidary plan trsm --n 3000 --dot trsm.dot && dot -Tsvg trsm.dot > trsm.svg";
 
 /// Builds the plan, schedules and simulates it, and prints the result.
@@ -72,29 +79,32 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(Failure::file(path, "--trace writes JSON for a viewer, name a file that ends in .json"));
     }
     io::check_distinct(&[("--json", args.json.as_ref()), ("--trace", args.trace.as_ref()), ("--dot", args.dot.as_ref())])?;
-    if args.devices > MAX_DEVICES {
-        return Err(Failure::usage(format!("--devices {}: at most {MAX_DEVICES} can be planned", args.devices)));
+    if let Some(devices) = args.devices.iter().find(|&&devices| devices > MAX_DEVICES) {
+        return Err(Failure::usage(format!("--devices {devices}: at most {MAX_DEVICES} can be planned")));
     }
+    if let Some(path) = &args.profile {
+        return predict::run(args, path, &args.shape.shapes()?, args.dtype.into());
+    }
+    let [devices] = args.devices[..] else {
+        return Err(Failure::usage("--devices takes one number without --profile"));
+    };
     if args.bandwidth.is_some() && args.memory_limit.is_none() {
         return Err(Failure::usage("--bandwidth means nothing without --memory-limit: devices in host memory transfer nothing"));
     }
-    if args.queues.is_some() && (args.devices > 1 || args.memory_limit.is_some()) {
+    if args.queues.is_some() && (devices > 1 || args.memory_limit.is_some()) {
         return Err(Failure::usage("--queues plans matrices that lie on one device: it takes no --memory-limit and one device"));
     }
     let shapes = args.shape.shapes()?;
     let [shape] = shapes[..] else {
         return Err(Failure::usage(format!("{} sizes cannot be planned at once: give one size with each flag", shapes.len())));
     };
-    match args.dtype {
-        DTypeFlag::F32 => show(args, &shape, DType::F32),
-        DTypeFlag::F64 => show(args, &shape, DType::F64),
-    }
+    show(args, &shape, args.dtype.into(), devices)
 }
 
-fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
+fn show(args: &Args, shape: &Shape, dtype: DType, devices: usize) -> Result<()> {
     let limit = args.memory_limit;
     let resident = args.queues.is_some();
-    let (devices, element) = (args.devices, dtype.size());
+    let element = dtype.size();
     let all_copy = limit.is_some();
     let resources = Resources { devices, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None };
     let nb = args.shape.nb()?;
@@ -108,8 +118,8 @@ fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
         flops: costs(args)?.flops,
         queues: args.queues.unwrap_or(1),
     };
-    let schedule = Schedule::new(plan, vec![reach; args.devices]).map_err(|short| short.of(EACH_DEVICE))?;
-    let timeline = schedule.simulate(&vec![costs(args)?; args.devices]);
+    let schedule = Schedule::new(plan, vec![reach; devices]).map_err(|short| short.of(EACH_DEVICE))?;
+    let timeline = schedule.simulate(&vec![costs(args)?; devices]);
     out(schedule.print(&timeline).to_string().trim_end());
     if let Some(path) = &args.json {
         save_json(path, &figures(args, shape, &schedule, &timeline))?;
@@ -176,7 +186,7 @@ fn costs(args: &Args) -> Result<CostModel> {
 
 /// The plan and its simulated times as JSON.
 fn figures(args: &Args, shape: &Shape, schedule: &Schedule, timeline: &Timeline) -> Value {
-    let (plan, seconds) = (schedule.plan(), timeline.seconds());
+    let (plan, seconds, devices) = (schedule.plan(), timeline.seconds(), schedule.reach().len());
     let busy = |device| -> Map<String, Value> {
         [Queue::Ld, Queue::Exec, Queue::St]
             .map(|queue| (queue.to_string(), timeline.busy(device, queue).into()))
@@ -186,9 +196,9 @@ fn figures(args: &Args, shape: &Shape, schedule: &Schedule, timeline: &Timeline)
     json!({
         "routine": shape.routine.name(), "dtype": plan.dtype().to_string(),
         "sizes": shape.sizes().into_iter().collect::<BTreeMap<_, _>>(), "flags": shape.flags().into_iter().collect::<BTreeMap<_, _>>(),
-        "devices": args.devices, "memory_limit": args.memory_limit, "tasks": plan.tasks().len(), "commands": plan.commands().len(),
+        "devices": devices, "memory_limit": args.memory_limit, "tasks": plan.tasks().len(), "commands": plan.commands().len(),
         "seconds": seconds, "gflops": shape.flops().map(|flops| number(flops / seconds / 1e9)),
-        "busy_seconds": (0..args.devices).map(busy).collect::<Vec<_>>(),
+        "busy_seconds": (0..devices).map(busy).collect::<Vec<_>>(),
     })
 }
 

@@ -14,6 +14,7 @@ mod kernel;
 mod kernel_times;
 mod outputs;
 mod peers;
+mod profile;
 mod programs;
 mod quality;
 mod readme;

@@ -36,7 +36,7 @@ use crate::slots::{Slot, SlotId};
 use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
 pub use in_place::InPlace;
-pub use measure::TimedKernel;
+pub use measure::{TimedKernel, Times};
 pub use progress::{ProgressListener, RunProgress};
 pub use runtime::{CopyInUse, DeviceRuntime};
 pub use startup::Startup;

@@ -6,8 +6,9 @@
 mod cached;
 mod choice;
 mod explain;
+pub(crate) mod kernel;
 mod runs;
-mod speeds;
+pub(crate) mod speeds;
 mod store;
 #[cfg(test)]
 mod tests;

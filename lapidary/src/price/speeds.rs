@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use lapidary_core::command::Command;
-use lapidary_core::{Access, Cost, DType, DeviceRuntime, Extent, Instruction, Plan, RawMat, Result, TimedKernel, flops};
+use lapidary_core::{Access, Cost, DType, DeviceRuntime, Extent, Instruction, Plan, RawMat, Result, TimedKernel};
+
+use super::kernel::{Curve, Kernel, timed};
 
 /// Orders of the matrices with which a kernel is measured.
 const ORDERS: [usize; 4] = [64, 256, 1024, 4096];
@@ -37,10 +39,6 @@ pub(super) struct Transfer {
     pub bandwidth: f64,
 }
 
-/// Measured points of a kernel on square matrices: floating-point operations and seconds, in ascending order.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Kernel(pub Vec<(f64, f64)>);
-
 impl Transfer {
     /// Makes the model from two measured transfers: the latency is the shorter time, and the bandwidth is the difference of the
     /// bytes divided by the difference of the seconds.
@@ -55,41 +53,13 @@ impl Transfer {
     }
 }
 
-impl Kernel {
-    /// Estimates the seconds of a kernel with `flops` operations. The estimate between two measured points is interpolated on
-    /// logarithmic axes. Beyond the last measured point, the estimate is extrapolated with a slope of at most 1. Below the first
-    /// measured point, the estimate is the time of the first measured point.
-    fn seconds(&self, flops: f64) -> f64 {
-        let points = &self.0;
-        let above = points.partition_point(|(measured, _)| *measured < flops);
-        let ((from, start), (to, end)) = match (above, points.len()) {
-            (0, _) => return points[0].1,
-            (_, 1) => return points[0].1 * flops / points[0].0,
-            (above, count) => (points[above.min(count - 1) - 1], points[above.min(count - 1)]),
-        };
-        let power = ((end / start).ln() / (to / from).ln()).clamp(0.0, 1.0);
-        end * (flops / to).powf(power)
-    }
-}
-
-/// The kernel whose measured times give the estimate for an instruction. `None` if the estimate comes from the memory bandwidth
-/// alone. The estimate for a batch is that for one kernel with the same number of operations.
-fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
-    match instruction {
-        Instruction::Gemm { .. } | Instruction::GemmBatched { .. } => Some(TimedKernel::Gemm),
-        Instruction::Trsm { .. } | Instruction::GetrsBatched { .. } => Some(TimedKernel::Trsm),
-        Instruction::Getrf { .. } | Instruction::GetrfBatched { .. } => Some(TimedKernel::Getrf),
-        Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } | Instruction::ZeroPivots { .. } => None,
-    }
-}
-
 impl Speeds {
     /// Whether all speeds that these instructions need have been measured.
     pub fn has(&self, runtime: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> bool {
         let has_kernel = |kernel| self.kernels.contains_key(&(kernel, dtype));
         (self.transfers.is_some() || runtime.facts().host_memory)
             && self.memory.is_some()
-            && instructions.iter().filter_map(timed).all(has_kernel)
+            && instructions.iter().filter_map(kernel).all(has_kernel)
     }
 
     /// Measures the speeds that [`Self::has`] checks, except those that have been measured before.
@@ -99,13 +69,12 @@ impl Speeds {
     pub fn measure(&mut self, runtime: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> Result<()> {
         if self.transfers.is_none() && !runtime.facts().host_memory {
             let [small, large] = [runtime.time_transfers(TRANSFERS[0])?, runtime.time_transfers(TRANSFERS[1])?];
-            self.transfers = Some([0, 1].map(|way| Transfer::through(TRANSFERS, [small[way], large[way]])));
+            self.transfers = Some([0, 1].map(|way| Transfer::through(TRANSFERS, [small[way].shortest(), large[way].shortest()])));
         }
         if self.memory.is_none() {
-            let bytes = COLUMN_ORDER * COLUMN_ORDER * DType::F32.size();
-            self.memory = Some(bytes as f64 / runtime.time_kernel(TimedKernel::Gemm, DType::F32, COLUMN_ORDER, 1)?);
+            self.memory = Some(memory_bandwidth(runtime)?);
         }
-        for kernel in instructions.iter().filter_map(timed) {
+        for kernel in instructions.iter().filter_map(kernel) {
             if let Entry::Vacant(entry) = self.kernels.entry((kernel, dtype)) {
                 entry.insert(measure(runtime, kernel, dtype)?);
             }
@@ -116,8 +85,9 @@ impl Speeds {
     /// Estimates the seconds of an instruction whose kernel has been measured.
     fn instruction<O: Extent + Copy>(&self, instruction: &Instruction<O>, dtype: DType) -> f64 {
         let elements = (instruction.elements() * dtype.size()) as f64 / self.memory.unwrap_or(f64::INFINITY);
-        let kernel = timed(instruction).and_then(|kernel| self.kernels.get(&(kernel, dtype)));
-        kernel.map_or(0.0, |kernel| kernel.seconds(instruction.flops())).max(elements)
+        let measured = kernel(instruction).and_then(|kernel| self.kernels.get(&(kernel, dtype)));
+        let flops = instruction.flops();
+        measured.map_or(0.0, |measured| measured.squares().seconds(flops)).max(elements)
     }
 
     /// Estimates the seconds of a call on host matrices.
@@ -128,27 +98,33 @@ impl Speeds {
     }
 }
 
+/// The kernel whose measured times give the price of an instruction. Row exchanges are priced by the memory bandwidth.
+fn kernel<O: Extent + Copy>(instruction: &Instruction<O>) -> Option<TimedKernel> {
+    timed(instruction).map(|(kernel, _)| kernel).filter(|kernel| *kernel != TimedKernel::Laswp)
+}
+
+/// Measures the memory bandwidth in bytes per second, by a matrix-vector product.
+pub(crate) fn memory_bandwidth(runtime: &DeviceRuntime) -> Result<f64> {
+    let bytes = COLUMN_ORDER * COLUMN_ORDER * DType::F32.size();
+    Ok(bytes as f64 / runtime.time_kernel(TimedKernel::Gemm, DType::F32, [COLUMN_ORDER, 1, COLUMN_ORDER])?.shortest())
+}
+
 /// Measures a kernel at ascending orders. The measurements end when a kernel takes longer than [`LONGEST_SECONDS`] or when the
 /// device runs out of memory.
 fn measure(runtime: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result<Kernel> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for n in ORDERS {
-        let seconds = match runtime.time_kernel(kernel, dtype, n, n) {
+        let seconds = match runtime.time_kernel(kernel, dtype, [n; 3]) {
             Err(error) if points.is_empty() || !error.kind().is_out_of_memory() => return Err(error),
             Err(_) => break,
-            Ok(seconds) => seconds,
+            Ok(times) => times.shortest(),
         };
-        let flops = match kernel {
-            TimedKernel::Gemm => flops::gemm(n, n, n),
-            TimedKernel::Trsm => flops::trsm(n, n),
-            TimedKernel::Getrf => flops::getrf(n, n),
-        };
-        points.push((flops, seconds));
+        points.push((kernel.work([n; 3]), seconds));
         if seconds > LONGEST_SECONDS {
             break;
         }
     }
-    Ok(Kernel(points))
+    Ok(Kernel::of_squares(Curve(points)))
 }
 
 /// Returns how many bytes a device with memory of its own copies from host matrices for these instructions, and how many bytes it
@@ -170,7 +146,7 @@ fn traffic(instructions: &[Instruction<RawMat>]) -> [usize; 2] {
     [0, 1].map(|way| moved.iter().filter(|(_, ways)| ways[way]).map(|(raw, _)| raw.bytes()).sum())
 }
 
-impl Cost for &Speeds {
+impl Cost for Speeds {
     fn seconds(&self, plan: &Plan, command: &Command) -> f64 {
         let transfer = |way: usize, tile| self.transfers.map_or(0.0, |ways| ways[way].seconds(plan.bytes_of(tile)));
         match command {

@@ -14,12 +14,12 @@ use lapidary_core::{DType, TimedKernel};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{DeviceRuntime, Identity, ProgramCache};
 
+use super::kernel::{Curve, Kernel};
 use super::runs::{Bucket, RUNS_KEPT, Runs};
-use super::speeds::{Kernel, Speeds, Transfer};
+use super::speeds::{Speeds, Transfer};
 use super::{Speed, State};
 
 const DTYPES: [DType; 2] = [DType::F32, DType::F64];
-const KERNELS: [(TimedKernel, &str); 3] = [(TimedKernel::Gemm, "gemm"), (TimedKernel::Trsm, "trsm"), (TimedKernel::Getrf, "getrf")];
 
 /// Reads and writes records of speeds and run times in the cache folder of compiled programs.
 #[cfg(feature = "program-cache")]
@@ -109,8 +109,8 @@ fn write(speeds: Option<&Speeds>, runs: &Runs) -> String {
         if let Some(bandwidth) = memory {
             let _ = writeln!(text, "memory {bandwidth:e}");
         }
-        for ((kernel, dtype), Kernel(points)) in kernels {
-            let name = KERNELS.iter().find(|(other, _)| other == kernel).map_or("", |(_, name)| name);
+        for ((kernel, dtype), measured) in kernels {
+            let (name, Curve(points)) = (kernel.name(), measured.squares());
             let points: String = points.iter().map(|(flops, seconds)| format!(" {flops:e} {seconds:e}")).collect();
             let _ = writeln!(text, "kernel {name} {dtype}{points}");
         }
@@ -139,11 +139,11 @@ fn read(text: &str) -> Option<(Option<Speeds>, Runs)> {
                 _ => return None,
             },
             "kernel" => {
-                let (kernel, _) = KERNELS.iter().find(|(_, name)| Some(name) == words.get(1))?;
+                let kernel = TimedKernel::ALL.into_iter().find(|kernel| Some(&kernel.name()) == words.get(1))?;
                 let points: Vec<(f64, f64)> = numbers(words.get(3..)?)?.chunks_exact(2).map(|point| (point[0], point[1])).collect();
                 let is_ascending = points.is_sorted_by(|a, b| a.0 < b.0);
                 (!points.is_empty() && is_ascending).then_some(())?;
-                speeds.kernels.insert((*kernel, dtype(words.get(2)?)?), Kernel(points));
+                speeds.kernels.insert((kernel, dtype(words.get(2)?)?), Kernel::of_squares(Curve(points)));
             }
             "runs" => {
                 let operation = Problem::operation_named(words.get(1)?)?;
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn record() -> (Speeds, Runs) {
-        let kernel = Kernel(vec![(1e3, 1e-6), (1e6, 0.1)]);
+        let kernel = Kernel::of_squares(Curve(vec![(1e3, 1e-6), (1e6, 0.1)]));
         let transfer = Transfer { latency: 1e-5, bandwidth: 2.5e10 };
         let speeds = Speeds {
             transfers: Some([transfer, Transfer { latency: 1.0 / 3.0, ..transfer }]),

@@ -1,14 +1,18 @@
 //! Block sizes, which determine how an algorithm cuts a problem into blocks. Block sizes are chosen from the sizes of the problem
 //! and from the devices of the call.
 
+mod groups;
+
 use std::ops::Range;
 
 use crate::enums::Side;
-use crate::plan::footprint;
+use crate::plan::{footprint, held_footprint};
 use crate::scalar::DType;
 
+pub(crate) use groups::{Group, groups};
+
 /// Block sizes of one call of a routine. The function `plan` of each algorithm names the block sizes that the algorithm uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocking {
     /// Number of rows of a block of the result, or number of right-hand sides of a strip, for which a device solves at a time that holds the
     /// triangle or works in place. 0 for other triangular solves.
@@ -27,7 +31,7 @@ pub struct Blocking {
 }
 
 /// Where LU keeps its matrix during a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The matrix stays in host memory. The devices of the call load and store strips of it, or work on it in place.
     Shared,
@@ -35,8 +39,8 @@ pub enum Place {
     Streamed,
     /// Each device of the call holds some columns of the matrix during the whole call.
     Distributed {
-        /// Number of devices.
-        devices: usize,
+        /// The relative numbers of columns that the devices hold. At least one of them is positive.
+        shares: Vec<u32>,
     },
     /// The only device of the call holds the whole matrix during the whole call.
     Held {
@@ -146,10 +150,11 @@ fn half(n: usize) -> usize {
 }
 
 /// The facts about the devices of a call that determine the block sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// Number of devices of the call.
-    pub devices: usize,
+    /// For each device of the call, the relative number of columns that the device holds if the devices hold a matrix together. The number
+    /// is proportional to the speed of the device, and 0 if the device is too slow to take part.
+    pub shares: Vec<u32>,
     /// The smallest memory limit, in bytes, of the devices that copy. `None` if all devices work in place.
     pub memory: Option<usize>,
     /// The smallest maximum size of a buffer, in bytes, of the devices that copy. `None` if all devices work in place.
@@ -196,6 +201,12 @@ fn halve_longer(mc: &mut usize, nc: &mut usize) {
 }
 
 impl Resources {
+    /// Number of devices of the call.
+    #[must_use]
+    pub fn devices(&self) -> usize {
+        self.shares.len()
+    }
+
     /// The memory limit of the devices that copy, or twice their maximum buffer size if that is less, in bytes. One buffer has room for half of
     /// these bytes. `None` if all devices work in place.
     #[must_use]
@@ -237,12 +248,12 @@ impl Resources {
         let most = if self.copy_limit().is_none() { MAX_TILE } else { usize::MAX };
         let blocks = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
         // halve the longer side of the block until every device has a block and no block is too large
-        while (blocks(mc, nc) < self.devices || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
+        while (blocks(mc, nc) < self.devices() || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
             halve_longer(&mut mc, &mut nc);
         }
         // with several large blocks for each device, a slow device can compute fewer blocks than the others
-        let is_shared = self.devices > 1 && self.copy_limit().is_some();
-        while is_shared && blocks(mc, nc) < TASKS_PER_DEVICE.saturating_mul(self.devices) && mc.max(nc) > MAX_TILE {
+        let is_shared = self.devices() > 1 && self.copy_limit().is_some();
+        while is_shared && blocks(mc, nc) < TASKS_PER_DEVICE.saturating_mul(self.devices()) && mc.max(nc) > MAX_TILE {
             halve_longer(&mut mc, &mut nc);
         }
         let Some(limit) = self.copy_limit() else { return Blocking::of_product(mc, nc, usize::MAX, nc) };
@@ -303,7 +314,7 @@ impl Resources {
         if self.resident {
             return Blocking { mc: nrhs, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, place: Place::Shared };
         }
-        let per_device = nrhs.div_ceil(self.devices).max(1);
+        let per_device = nrhs.div_ceil(self.devices()).max(1);
         // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
         // preceding block
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
@@ -331,7 +342,7 @@ impl Resources {
         let (triangle, strips) = (n.saturating_mul(n.saturating_add(nb)), n.saturating_mul(strip).saturating_mul(6));
         let fits = |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements <= limit / self.element);
         let largest = n.saturating_mul(nb.max(strip)).saturating_mul(2);
-        self.devices == 1 && fits(triangle.saturating_add(strips), self.memory) && fits(largest, self.copy_limit())
+        self.devices() == 1 && fits(triangle.saturating_add(strips), self.memory) && fits(largest, self.copy_limit())
     }
 
     /// Block sizes of exchanges in an m×n matrix: exchanges of rows if `side` is left, and of columns if `side` is right. A strip
@@ -347,7 +358,7 @@ impl Resources {
         let fits = self
             .copy_limit()
             .map_or(MAX_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
-        let nc = across.div_ceil(self.devices).min(fits).clamp(1, MAX_TILE.max(longest_strip(height)));
+        let nc = across.div_ceil(self.devices()).min(fits).clamp(1, MAX_TILE.max(longest_strip(height)));
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX, place: Place::Shared }
     }
 
@@ -355,7 +366,7 @@ impl Resources {
     /// of the memory is left for the scratch memory of kernels.
     fn holds(&self, elements: usize) -> bool {
         let fits = |limit: Option<usize>| limit.is_some_and(|limit| elements <= limit / self.element);
-        self.devices == 1 && fits(self.memory.map(|memory| memory / 8 * 7)) && fits(self.buffer)
+        self.devices() == 1 && fits(self.memory.map(|memory| memory / 8 * 7)) && fits(self.buffer)
     }
 
     /// Block sizes of LU of a matrix of `m` rows that is larger than the memory of the only device. The memory has room for two panels, one that
@@ -371,14 +382,22 @@ impl Resources {
     }
 
     /// Block sizes of LU of a matrix that several devices hold together. `None` if a device works in place, or if the memory of a device has
-    /// no room for its blocks and four panels.
+    /// no room for its columns, for the panels of the first group, and for three other panels.
     fn distributed(&self, m: usize, n: usize) -> Option<Blocking> {
         let limit = self.copy_limit().filter(|_| self.all_copy)?;
-        let nb = m.min(n).div_ceil(BLOCKS_PER_DEVICE * self.devices).next_multiple_of(LEAST_TILE).max(LEAST_TILE);
+        let per_device = |blocks: usize| m.min(n).div_ceil(blocks * self.devices());
+        let nb = per_device(MAX_BLOCKS_PER_DEVICE).max(per_device(BLOCKS_PER_DEVICE).min(WIDE_PANEL));
+        let nb = nb.next_multiple_of(if nb < Lookahead::UNIT { LEAST_TILE } else { Lookahead::UNIT }).max(LEAST_TILE);
+        let groups = groups(block_count(n, nb), &self.shares);
+        let longest = groups.iter().map(|group| group.blocks.len()).fold(0, usize::max);
+        let taken = |blocks: usize| held_footprint(blocks.saturating_mul(nb), longest.saturating_mul(nb));
+        let held =
+            |device: usize| groups.iter().filter(|group| group.device == device).map(|group| taken(group.blocks.len())).sum();
+        let panels = groups.first().map_or(0, |group| group.blocks.len()) + 3;
+        let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add(panels.saturating_mul(taken(1)));
         let columns = |bytes: usize| bytes / self.element / m.max(1);
-        let own = block_count(n, nb).div_ceil(self.devices).saturating_add(4).saturating_mul(nb);
-        let fits = own <= columns(self.memory.unwrap_or(limit) / 8 * 7) && nb <= columns(self.buffer.unwrap_or(limit));
-        let place = Place::Distributed { devices: self.devices };
+        let fits = most <= columns(self.memory.unwrap_or(limit) / 8 * 7) && taken(longest) <= columns(self.buffer.unwrap_or(limit));
+        let place = Place::Distributed { shares: self.shares.clone() };
         fits.then_some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
     }
 
@@ -391,7 +410,7 @@ impl Resources {
             let nb = self.lookahead.and_then(|lookahead| lookahead.width(order)).unwrap_or(order.max(1));
             return Blocking { mc: m, nc: n, kc: n, nb, share: usize::MAX, place: Place::Held { loads: !self.resident } };
         }
-        if let (1, Some(limit)) = (self.devices, self.copy_limit()) {
+        if let (1, Some(limit)) = (self.devices(), self.copy_limit()) {
             return self.streamed(limit, m, m.min(n));
         }
         if let Some(blocking) = self.distributed(m, n) {
@@ -400,14 +419,14 @@ impl Resources {
         let (nb, nc, share) = match self.copy_limit() {
             None => {
                 let nb = panel_width(m.min(n));
-                (nb, (n / (4 * self.devices)).next_multiple_of(8).clamp(nb.min(128), 512), usize::MAX)
+                (nb, (n / (4 * self.devices())).next_multiple_of(8).clamp(nb.min(128), 512), usize::MAX)
             }
             Some(limit) => {
                 // the memory of a device holds a panel and two strips of the trailing matrix: one strip is updated while the
                 // other strip is transferred
                 let columns = limit / self.element / m.max(1);
                 let nb = (columns / 3).clamp(LEAST_TILE, COPIED_NB);
-                let share = TASKS_PER_DEVICE * self.devices;
+                let share = TASKS_PER_DEVICE * self.devices();
                 // a panel has at most m columns; if m is small, the strips can use the memory that the panel leaves free
                 let strip = if m < nb { columns.saturating_sub(m) / 2 } else { nb };
                 (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
@@ -437,9 +456,13 @@ fn longest_strip(height: usize) -> usize {
 const TRSM_NB: usize = 256;
 /// Maximum number of diagonal blocks of a triangular solve on a single device whose memory holds both matrices.
 const HELD_BLOCKS: usize = 8;
-/// Number of blocks of a distributed matrix for each device. With more blocks, the devices finish closer together, but the products of the
-/// updates have fewer terms.
+/// Number of blocks of a distributed matrix for each device, unless the blocks are then wider than [`WIDE_PANEL`]. With more blocks, the
+/// devices finish closer together, but the products of the updates have fewer terms.
 const BLOCKS_PER_DEVICE: usize = 8;
+/// Maximum number of blocks of a distributed matrix for each device.
+const MAX_BLOCKS_PER_DEVICE: usize = 16;
+/// Number of columns of a panel above which the products of updates are hardly faster.
+const WIDE_PANEL: usize = 1024;
 /// Maximum number of columns of a strip of a panel of LU that passes through a device. A product with this number of terms accesses each
 /// element of its result once for 2048 terms.
 const MAX_TERMS: usize = 2048;

@@ -7,15 +7,17 @@
 //! - A device takes the first task, in plan order, whose predecessors are done. A device that copies matrices may hold one task
 //!   for each kind of queue, so that the ST of one task, the EXEC of the next task and the LD of a third task run at the same
 //!   time.
-//! - A task that uses held registers runs on the device that holds these registers. If such a task consists of transfers, the device takes
-//!   the task as soon as the predecessors of the task are done, however many tasks the device already holds.
+//! - A task that uses held registers runs on the device that holds these registers. If such a task consists of transfers, a lane of the
+//!   device takes the task when the lane has no other command to issue, however many tasks the device already holds. A transfer that comes
+//!   early in the plan therefore overtakes transfers that have been ready for longer.
 //! - A device with two kernel queues alternates between the two queues from task to task.
 //! - On some devices, the dispatcher queues the kernels of a task behind the kernels of the task's predecessors, before the predecessors
 //!   are done (`dispatch/follow.rs`). It does so on a device that works in place and has two kernel queues, and for tasks that use held
 //!   registers.
-//! - The dispatcher assigns memory to registers in plan order, as far as the memory limit of the device allows. A held register gets memory
+//! - The dispatcher assigns memory to registers in plan order, as far as the memory limit of the device allows. A held register has memory
 //!   when its device takes the first task that uses the register. The memory of a register is free again after the last command that uses
-//!   the register. A task whose commands run in plan order needs at most
+//!   the register. The held registers of a device get memory in the order in which the plan first uses them, so that a register of a later
+//!   task never takes the memory that an earlier task waits for. A task whose commands run in plan order needs at most
 //!   [`Schedule::footprint`](crate::Schedule::footprint) bytes, so a run cannot deadlock for lack of memory.
 //! - The dispatcher calls no device: by [`Step::Obtain`] and [`Step::Release`] it asks its caller to allocate or free device
 //!   memory.
@@ -178,7 +180,7 @@ impl<'p> Dispatcher<'p> {
             plan,
             graph,
             reach,
-            devices: reach.iter().map(|reach| DeviceState::new(plan, reach)).collect(),
+            devices: reach.iter().enumerate().map(|(device, reach)| DeviceState::new(plan, graph, device, reach)).collect(),
             unmet: graph.commands.predecessor_counts().to_vec(),
             task_unmet,
             ready: BinaryHeap::new(),
@@ -200,7 +202,12 @@ impl<'p> Dispatcher<'p> {
     fn make_ready(&mut self, task: u32) {
         let tasks = match self.plan.tasks()[task as usize].device {
             None => &mut self.ready,
-            Some(device) if self.last_kernel(task).is_none() => &mut self.devices[device].transfers,
+            Some(device) if self.last_kernel(task).is_none() => {
+                // all transfers of a task are in the same direction
+                let first = self.plan.tasks()[task as usize].commands.start;
+                let queue = self.queue_of(device, first);
+                &mut self.devices[device].transfers[queue as usize]
+            }
             Some(device) => &mut self.devices[device].own,
         };
         tasks.push(Reverse(task));
@@ -271,7 +278,7 @@ impl<'p> Dispatcher<'p> {
                 self.mark_done(lane.device, command);
             } else if self.unfinished == 0 {
                 return Ok(Step::Finished);
-            } else if !self.take(lane.device) {
+            } else if !self.take(lane) {
                 return Ok(Step::Wait);
             }
         }
@@ -340,7 +347,7 @@ impl<'p> Dispatcher<'p> {
         let taken = &self.devices[device].taken[t];
         let born = taken.next_register == self.plan.tasks()[taken.task as usize].registers.end
             || self.graph.live_ranges[self.graph.registers_by_first_use[taken.next_register as usize].0 as usize].first > command;
-        born && self.unmet[command as usize] == 0 && self.held_have_memory(device, command)
+        born && self.unmet[command as usize] == 0
     }
 
     fn issue(&mut self, lane: Lane, command: CommandId) -> Issue {
@@ -399,20 +406,27 @@ impl<'p> Dispatcher<'p> {
         self.taken(lane.device, command).under_way -= 1;
     }
 
-    /// Takes the next ready task for a device. Returns false if no task is ready, or if the device should not take a task now.
-    fn take(&mut self, device: usize) -> bool {
-        let state = &mut self.devices[device];
+    /// Takes the next ready task for a lane that has no command to issue, or requests memory for the held registers of this task. Returns
+    /// false if no task is ready, or if the device should not take a task now.
+    fn take(&mut self, lane: Lane) -> bool {
+        let device = lane.device;
+        let state = &self.devices[device];
         if state.out.is_some() {
             return false;
         }
-        let task = match state.transfers.pop() {
-            Some(Reverse(task)) => task,
-            None if !state.has_room(self.plan) => return false,
-            None => match self.next_task(device) {
-                Some(task) => task,
-                None => return false,
-            },
+        let transfer = state.transfers[lane.queue as usize].peek().map(|&Reverse(task)| task);
+        let next = match transfer {
+            None if !state.has_room(self.plan) => None,
+            None => self.next_task(device),
+            transfer => transfer,
         };
+        let Some(task) = next else { return false };
+        if !self.held_have_memory(device, task) {
+            return self.request_held(device, task);
+        }
+        if transfer.is_some() {
+            self.devices[device].transfers[lane.queue as usize].pop();
+        }
         self.changed = true;
         self.untaken -= 1;
         self.begun[task as usize] = true;
@@ -435,7 +449,6 @@ impl<'p> Dispatcher<'p> {
             last_kernel,
             after,
         });
-        self.want_held(device, task);
         if unfinished == 0 {
             self.finish(device, task);
         }

@@ -96,14 +96,15 @@ impl Registers {
         (0..self.held).map(Reg)
     }
 
-    /// Number of bytes that the register `reg` occupies in the memory of a device that copies: the size of the largest register of the
-    /// plan, divided by a power of two. The largest register is the largest held register if `reg` is held, and the largest register of a
-    /// task otherwise. Registers of similar sizes occupy the same number of bytes, for example the tiles at the edge of a matrix, or the
+    /// Number of bytes that the register `reg` occupies in the memory of a device that copies. A held register occupies a multiple of a
+    /// sixteenth of the largest held register, if it is not smaller than that. Any other register occupies the size of the largest register
+    /// of its kind, divided by a power of two. Registers of similar sizes occupy the same number of bytes, for example the tiles at the edge of a matrix, or the
     /// shrinking tiles of a factorisation. Registers that occupy the same number of bytes can use the same device memory one after another,
     /// so that the engine allocates this memory only once.
     #[must_use]
     pub fn footprint(&self, reg: Reg) -> usize {
-        footprint(self[reg].bytes(), self.largest[usize::from(self[reg].holder.is_none())])
+        let (bytes, [largest_held, largest]) = (self[reg].bytes(), self.largest);
+        if self[reg].holder.is_some() { held_footprint(bytes, largest_held) } else { footprint(bytes, largest) }
     }
 
     /// Whether the plan has no registers.
@@ -116,6 +117,13 @@ impl Registers {
 /// The smallest number of the sequence `largest`, `largest / 2`, `largest / 4`, … that is not below `size`.
 pub(crate) fn footprint(size: usize, largest: usize) -> usize {
     largest.checked_div(size).map_or(0, |times| largest >> times.ilog2())
+}
+
+/// The size that a held register of `size` bytes occupies, if the largest held register has `largest` bytes. Held registers may take most of
+/// the memory of a device, so that a size is rounded up to a power of two only if it is small.
+pub(crate) fn held_footprint(size: usize, largest: usize) -> usize {
+    let step = largest.div_ceil(16);
+    if size < step { footprint(size, largest) } else { size.next_multiple_of(step.max(1)).min(largest) }
 }
 
 impl Index<Reg> for Registers {

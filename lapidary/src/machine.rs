@@ -1,5 +1,6 @@
 //! A set of devices that work on one call together.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lapidary_backend_cpu::{CpuDevice, Path};
@@ -11,6 +12,7 @@ use lapidary_core::{
 };
 
 use crate::open::{boxed, open};
+use crate::price::speeds::product_rate;
 use crate::price::{Listener, Pricing, Records, Tell};
 use crate::schedules::Schedules;
 use crate::select::Select;
@@ -55,6 +57,8 @@ struct Shared {
     pricing: Option<Pricing>,
     /// The function that [`Machine::explained`] has received.
     listener: OnceLock<Listener>,
+    /// The measured speeds of the devices in products ([`Machine::product_rate`]).
+    product_rates: Mutex<HashMap<(usize, DType), f64>>,
     /// A lock for each device. Planned calls, uploads, measurements of speed, `visit_devices`, and calls on resident matrices with
     /// long columns in host memory hold the lock of a device while they count and use its memory.
     locks: Vec<Mutex<()>>,
@@ -224,6 +228,18 @@ impl Machine {
         &self.0.fills[device]
     }
 
+    /// The number of floating-point operations of products that a device computes per second. The first call for a device and a type measures
+    /// this number, which takes up to a second. `None` if the measurement fails.
+    pub(crate) fn product_rate(&self, device: usize, dtype: DType) -> Option<f64> {
+        let mut rates = self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = rates.get(&(device, dtype)).copied();
+        known.or_else(|| {
+            let rate = product_rate(&self.runtimes()[device], dtype).ok()?;
+            rates.insert((device, dtype), rate);
+            Some(rate)
+        })
+    }
+
     pub(crate) fn schedules(&self) -> &Schedules {
         &self.0.schedules
     }
@@ -381,6 +397,7 @@ impl Shared {
             progress: OnceLock::new(),
             pricing: None,
             listener: OnceLock::new(),
+            product_rates: Mutex::default(),
             notes: Vec::new(),
         }
     }

@@ -79,7 +79,9 @@ impl DeviceProfile {
         let buffer = memory.map(|_| self.max_buffer.unwrap_or(usize::MAX));
         let lookahead = lookahead.filter(|_| devices == 1 && self.queues > 1);
         let (element, all_copy) = (dtype.size(), !self.host_memory);
-        Some(Resources { devices, memory, buffer, element, all_copy, resident: false, lookahead })
+        // devices of one profile are equally fast
+        let shares = vec![1; devices];
+        Some(Resources { shares, memory, buffer, element, all_copy, resident: false, lookahead })
     }
 
     /// The properties of the device that the dispatcher needs to run `plan`.

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Cost, DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, MatrixId, RawMat, Reach, Resources, Result,
-    RunError, Schedule, check_wait, reach, resident_device, run,
+    DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, MatrixId, RawMat, Reach, Resources, Result,
+    RunError, Schedule, check_wait, resident_device, run,
 };
 
 use crate::copy::DeviceCopy;
 use crate::machine::{DIRECT_FLOPS, Machine};
 use crate::price::{HostCall, Listener, Pricing, Reason};
 
+pub(crate) use planner::Planner;
+
+mod planner;
 #[cfg(test)]
 mod tests;
 
@@ -23,10 +26,6 @@ const MAX_ATTEMPTS: u32 = 12;
 /// A call on resident matrices does not wait for other calls if its columns in host memory, such as pivots, take at most this
 /// number of bytes. Every device is assumed to have this much memory beyond its memory limit.
 pub(crate) const MAX_UNLOCKED_COLUMN_BYTES: usize = 64 << 10;
-
-/// Maximum number of commands of a plan that is simulated to compute the price of a call. Simulating this number of commands takes
-/// a few milliseconds.
-const MAX_SIMULATED: usize = 4096;
 
 impl Machine {
     /// Plans, schedules and runs a call on the devices that can access its matrices. An error that occurs before the run leaves the
@@ -315,79 +314,14 @@ impl Machine {
     }
 }
 
-/// Makes the schedule of a call for given devices.
-pub(crate) struct Planner<'a> {
-    pub machine: &'a Machine,
-    pub problem: &'a Problem,
-    pub memory: &'a [RawMat],
-    pub devices: &'a [usize],
-    /// Whether all matrices with more than one column lie on the only device.
-    pub resident: bool,
-}
-
-impl<'a> Planner<'a> {
-    fn runtimes(&self) -> Vec<&'a DeviceRuntime> {
-        self.devices.iter().map(|&device| &self.machine.runtimes()[device]).collect()
-    }
-
-    /// Returns for each device how the device accesses the matrices, if each device may use at most `most` bytes of memory.
-    fn reaches(&self, most: usize) -> Vec<Reach> {
-        let limited = |(&device, runtime): (&usize, &DeviceRuntime)| {
-            let memory = runtime.free_memory().min(most);
-            Reach { memory, ..reach(device, runtime.facts(), self.memory) }
-        };
-        self.devices.iter().zip(self.runtimes()).map(limited).collect()
-    }
-
-    /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that
-    /// work on copies.
-    fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
-        let (runtimes, copies) = (self.runtimes(), |device: &usize| reaches[*device].in_place.contains(&false));
-        let copying = || (0..reaches.len()).filter(copies);
-        let buffer_of = |device: usize| runtimes[device].facts().limits.buffer;
-        let (memory, buffer) = (copying().map(|device| reaches[device].memory).min(), copying().map(buffer_of).min());
-        // one buffer must have room for half of the memory that a device uses
-        let smallest = copying().min_by_key(|&device| reaches[device].memory.min(buffer_of(device).saturating_mul(2)));
-        let element = self.problem.dtype().size();
-        let lookahead = if let [runtime] = runtimes[..] { runtime.lookahead(self.problem.dtype()) } else { None };
-        let all_copy = reaches.iter().all(|reach| reach.in_place.first() == Some(&false));
-        let (devices, resident) = (self.devices.len(), self.resident);
-        (Resources { devices, memory, buffer, element, all_copy, resident, lookahead }, smallest)
-    }
-
-    /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on
-    /// copies.
-    fn schedule(&self, most: usize) -> Result<(Arc<Schedule>, Option<usize>)> {
-        let (reaches, runtimes) = (self.reaches(most), self.runtimes());
-        let (resources, smallest) = self.resources(&reaches);
-        let name = |device: usize| runtimes[device].facts().name.as_str();
-        let make = |reaches| {
-            let plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
-            Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
-        };
-        Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit()))
-    }
-
-    /// Simulates the call and returns the simulated seconds. `costs` has one element for each device. Returns `None` if the devices
-    /// cannot run the call, or if the plan has so many commands that a simulation takes a noticeable time.
-    pub(crate) fn simulated_seconds(&self, costs: &[impl Cost]) -> Option<f64> {
-        let (resources, _) = self.resources(&self.reaches(usize::MAX));
-        if self.problem.commands(&resources) > MAX_SIMULATED {
-            return None;
-        }
-        let (schedule, _) = self.schedule(usize::MAX).ok()?;
-        Some(schedule.simulate(costs).seconds())
-    }
-}
-
 impl Machine {
     /// Returns the schedule of a call on `matrices` resident matrices of one device, which works on them in place.
     fn schedule_in_place(&self, problem: &Problem, runtime: &DeviceRuntime, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = runtime.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
         let element = problem.dtype().size();
-        let (devices, memory, buffer, all_copy) = (1, None, None, false);
-        let resources = Resources { devices, memory, buffer, element, all_copy, resident: true, lookahead: None };
+        let (shares, memory, buffer, all_copy) = (vec![1], None, None, false);
+        let resources = Resources { shares, memory, buffer, element, all_copy, resident: true, lookahead: None };
         self.schedules().get(problem, &resources, vec![reach], |reaches| {
             let plan = problem.plan(&resources).map_err(|limit| limit.of(&facts.name))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(&facts.name))

@@ -51,7 +51,7 @@ impl Schedules {
         let schedule = Arc::new(schedule(reaches)?);
         if is_found_again && schedule.plan().commands().len() <= MAX_COMMANDS {
             let mut all = self.all();
-            all.push_front(Kept { problem: *problem, resources: *resources, schedule: Arc::clone(&schedule) });
+            all.push_front(Kept { problem: *problem, resources: resources.clone(), schedule: Arc::clone(&schedule) });
             all.truncate(KEPT);
         }
         Ok(schedule)
@@ -88,7 +88,7 @@ mod tests {
         let reaches = vec![Reach { memory: 1 << 20, in_place: vec![false; 2], flops, queues: 1 }];
         let resources = {
             let (memory, buffer) = (Some(limit), Some(limit));
-            Resources { devices: 1, memory, buffer, element: 8, all_copy: true, resident: false, lookahead: None }
+            Resources { shares: vec![1], memory, buffer, element: 8, all_copy: true, resident: false, lookahead: None }
         };
         let made = |reaches| Ok(Schedule::new(exchanges(n).plan(&resources).unwrap(), reaches).unwrap());
         schedules.get(&exchanges(n), &resources, reaches, made).unwrap()

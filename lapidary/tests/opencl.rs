@@ -291,8 +291,8 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     }
     let scope = Scope { min: 64, ..few() };
     let resources = |devices, element, bytes| {
-        let (limit, all_copy, resident) = (Some(bytes), true, false);
-        Resources { devices, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None }
+        let (shares, limit, all_copy, resident) = (vec![1; devices], Some(bytes), true, false);
+        Resources { shares, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None }
     };
     for (element, n) in [(4, scope.min), (8, scope.min), (4, 2 * scope.max), (8, 2 * scope.max)] {
         let tiles = |devices| {
@@ -301,7 +301,7 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
         };
         assert_eq!(tiles(1), tiles(2), "the tiles are not the same");
         let place = |devices| resources(devices, element, LIMIT_OF_LU).getrf(n, n).place;
-        assert_eq!([place(1), place(2)], [Place::Held { loads: true }, Place::Distributed { devices: 2 }]);
+        assert_eq!([place(1), place(2)], [Place::Held { loads: true }, Place::Distributed { shares: vec![1, 1] }]);
     }
     let is_lu = |name: &str| name.starts_with("getrf") || name == "solve";
     let machines = |settings: Settings| [&two[..1], &two].map(|indices| open(indices, &settings));

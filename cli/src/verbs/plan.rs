@@ -106,7 +106,8 @@ fn show(args: &Args, shape: &Shape, dtype: DType, devices: usize) -> Result<()> 
     let resident = args.queues.is_some();
     let element = dtype.size();
     let all_copy = limit.is_some();
-    let resources = Resources { devices, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None };
+    let shares = vec![1; devices];
+    let resources = Resources { shares, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
     problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;

@@ -205,7 +205,7 @@ impl Problem {
         if devices.resident {
             return self.count.max(1);
         }
-        let shared = self.count.div_ceil(TASKS * devices.devices).max(1);
+        let shared = self.count.div_ceil(TASKS * devices.devices()).max(1);
         let Some(limit) = devices.copy_limit() else { return shared };
         let bytes = |operand: Operand| match operand.shape {
             Shape::Matrix(rows, cols) => rows.saturating_mul(cols).saturating_mul(devices.element),

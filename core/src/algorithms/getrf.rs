@@ -86,11 +86,11 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let info = plan.indices("info", 1, true);
     let (matrices, panels) = (Matrices { a, ipiv, info }, partition(p.order(), blocking.nb));
     if !panels.is_empty() {
-        match blocking.place {
+        match &blocking.place {
             Place::Shared => shared::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Streamed => streamed::emit(&mut plan, p, matrices, &panels, blocking),
-            Place::Held { loads } => held::emit(&mut plan, p, matrices, &panels, loads),
-            Place::Distributed { devices } => distributed::emit(&mut plan, p, matrices, &panels, devices),
+            Place::Held { loads } => held::emit(&mut plan, p, matrices, &panels, *loads),
+            Place::Distributed { shares } => distributed::emit(&mut plan, p, matrices, &panels, shares),
         }
     }
     plan
@@ -105,12 +105,12 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
         return count;
     }
     let panels = partition(p.order(), blocking.nb);
-    match blocking.place {
+    match &blocking.place {
         _ if panels.is_empty() => 0,
         Place::Shared => shared::commands(p, &panels, blocking),
         Place::Streamed => streamed::commands(p, &panels, blocking),
-        Place::Held { loads } => held::commands(p, &panels, loads),
-        Place::Distributed { devices } => distributed::commands(p, &panels, devices),
+        Place::Held { loads } => held::commands(p, &panels, *loads),
+        Place::Distributed { shares } => distributed::commands(p, &panels, shares),
     }
 }
 

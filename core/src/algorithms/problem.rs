@@ -186,7 +186,7 @@ impl Problem {
         if commands <= MAX_COMMANDS {
             return Ok(());
         }
-        let within = |limit| self.commands(&Resources { memory: limit, buffer: limit, ..*devices });
+        let within = |limit| self.commands(&Resources { memory: limit, buffer: limit, ..devices.clone() });
         let allowed = MAX_COMMANDS.max(within(None)).max(within(Some(usize::MAX)));
         if commands <= allowed {
             return Ok(());
@@ -220,7 +220,7 @@ fn trsm_blocking(p: &trsm::Problem, devices: &Resources) -> Blocking {
 
 fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) -> Blocking {
     let chosen = devices.getrf(p.m, p.n);
-    match (nb, chosen.place) {
+    match (nb, &chosen.place) {
         (None, _) => chosen,
         // the memory of the device determines the width of the panels; the caller's width is that of the strips in which panels pass through
         (Some(nb), Place::Streamed) => Blocking { kc: nb.min(chosen.kc), ..chosen },

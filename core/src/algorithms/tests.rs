@@ -55,8 +55,8 @@ fn plans() -> Vec<Plan> {
         for (layout, loads) in [(Layout::ColMajor, false), (Layout::ColMajor, true), (Layout::RowMajor, true)] {
             plans.push(getrf::plan(&factorisation(m, n, layout), &Blocking { place: Place::Held { loads }, ..blocking(9) }));
         }
-        for devices in [2, 3] {
-            let distributed = Blocking { place: Place::Distributed { devices }, ..blocking(1) };
+        for shares in [vec![1, 1], vec![3, 0, 1]] {
+            let distributed = Blocking { place: Place::Distributed { shares }, ..blocking(1) };
             plans
                 .extend([Layout::ColMajor, Layout::RowMajor].map(|layout| getrf::plan(&factorisation(m, n, layout), &distributed)));
         }
@@ -255,7 +255,7 @@ fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
     let all_copy = limit.is_some();
-    Resources { devices, memory: limit, buffer: limit, element: 8, all_copy, resident: false, lookahead: None }
+    Resources { shares: vec![1; devices], memory: limit, buffer: limit, element: 8, all_copy, resident: false, lookahead: None }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::{KERNEL_QUEUES, Lane, Reach};
 use crate::command::{CommandId, Queue};
 use crate::error::Error;
+use crate::graph::Graph;
 use crate::instruction::Reg;
 use crate::plan::Plan;
 use crate::slots::Slots;
@@ -64,10 +65,14 @@ pub(super) struct DeviceState {
     /// this device, and the ready tasks with kernels that use held registers of this device. The dispatcher skips those tasks of `own`
     /// that a device has already taken.
     pub own: BinaryHeap<Reverse<u32>>,
-    /// The held registers of taken tasks that have no memory yet, in the order in which the device has taken the tasks.
-    pub wanted: VecDeque<Reg>,
-    /// The ready tasks that transfer held registers of this device.
-    pub transfers: BinaryHeap<Reverse<u32>>,
+    /// The held registers that need memory of this device, in the order in which the plan first uses them.
+    pub held: Vec<Reg>,
+    /// Index of the first entry of `held` whose register has had no memory yet.
+    pub next_held: usize,
+    /// The held registers that commands before this one use are to get memory.
+    pub wanted: CommandId,
+    /// The ready tasks that transfer held registers of this device, for each kind of [`Queue`].
+    pub transfers: [BinaryHeap<Reverse<u32>>; 3],
     /// The error because of which the device has left the run; `None` while the device takes tasks.
     pub out: Option<Error>,
     /// Whether the memory of this device's free physical registers must be freed.
@@ -75,12 +80,14 @@ pub(super) struct DeviceState {
 }
 
 impl DeviceState {
-    pub fn new(plan: &Plan, reach: &Reach) -> Self {
+    pub fn new(plan: &Plan, graph: &Graph, device: usize, reach: &Reach) -> Self {
         let registers = plan.registers();
         let copies = (0..)
             .map(Reg)
             .take(registers.len())
             .any(|reg| registers[reg].window.is_some_and(|window| !reach.in_place[window.matrix.0 as usize]));
+        let mut held: Vec<Reg> = registers.held().filter(|&reg| reach.holds(device, &registers[reg])).collect();
+        held.sort_by_key(|reg| graph.live_ranges[reg.0 as usize].first);
         let queues = reach.queues.clamp(1, KERNEL_QUEUES);
         DeviceState {
             taken: VecDeque::new(),
@@ -91,8 +98,10 @@ impl DeviceState {
             last_queue: queues - 1,
             follows: registers.held().next().is_some() || (!copies && queues > 1),
             own: BinaryHeap::new(),
-            wanted: VecDeque::new(),
-            transfers: BinaryHeap::new(),
+            held,
+            next_held: 0,
+            wanted: 0,
+            transfers: Default::default(),
             out: None,
             gives_up_memory: false,
         }

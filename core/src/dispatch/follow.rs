@@ -51,8 +51,8 @@ impl Dispatcher<'_> {
         self.predecessors(device, task).filter(|taken| taken.number != own_queue).filter_map(|taken| taken.last_kernel).last()
     }
 
-    /// Finds the first task, in plan order, that `device` may begin. Removes this task from the tasks that the device may
-    /// take, and returns its index. Returns `None` also if the device should leave this task to faster devices.
+    /// Finds the first task, in plan order, that `device` may begin. Returns `None` also if the device should leave this task to faster
+    /// devices.
     pub(super) fn next_task(&mut self, device: usize) -> Option<u32> {
         let leaves = self.should_leave_to_faster(device);
         let Dispatcher { plan, ready, begun, devices, .. } = self;
@@ -64,11 +64,7 @@ impl Dispatcher<'_> {
         }
         // `Reverse` inverts the comparison, so the larger entry is the earlier task
         let first = if own.peek() > ready.peek() { own } else { ready };
-        let &Reverse(task) = first.peek()?;
-        if leaves && plan.tasks()[task as usize].device.is_none() {
-            return None;
-        }
-        first.pop();
-        Some(task)
+        let task = first.peek().map(|&Reverse(task)| task);
+        task.filter(|&task| !leaves || plan.tasks()[task as usize].device.is_some())
     }
 }

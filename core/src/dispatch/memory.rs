@@ -2,8 +2,9 @@
 
 use super::device::DeviceState;
 use super::{Dispatcher, Step};
-use crate::command::{CommandId, Effects, distinct_registers};
+use crate::command::CommandId;
 use crate::error::Result;
+use crate::instruction::Reg;
 use crate::slots::{Grant, Slot};
 
 /// The result of an attempt to assign memory to the registers of a device's tasks.
@@ -56,38 +57,35 @@ impl Dispatcher<'_> {
         Ok(Memory::Assigned)
     }
 
-    /// Adds the held registers of a task that the device has taken to the registers that want memory.
-    pub(super) fn want_held(&mut self, device: usize, task: u32) {
-        for command in self.plan.tasks()[task as usize].commands.clone() {
-            distinct_registers(&self.plan.commands()[command as usize], |reg| {
-                let is_held = self.reach[device].holds(device, &self.plan.registers()[reg]);
-                let wanted = &mut self.devices[device].wanted;
-                if is_held && self.memory[reg.0 as usize].is_none() && !wanted.contains(&reg) {
-                    wanted.push_back(reg);
-                }
-            });
-        }
+    /// Whether all held registers that a task uses have memory, or have had memory.
+    pub(super) fn held_have_memory(&self, device: usize, task: u32) -> bool {
+        self.next_held(device, self.plan.tasks()[task as usize].commands.end).is_none()
     }
 
-    /// Whether all held registers of a command have memory.
-    pub(super) fn held_have_memory(&self, device: usize, command: CommandId) -> bool {
-        let mut have = true;
-        self.plan.commands()[command as usize].registers(&mut |reg| {
-            let is_held = self.reach[device].holds(device, &self.plan.registers()[reg]);
-            have &= !is_held || self.memory[reg.0 as usize].is_some();
-        });
-        have
+    /// Requests memory for the held registers of a task. Returns false if this memory has already been requested.
+    pub(super) fn request_held(&mut self, device: usize, task: u32) -> bool {
+        let wanted = self.plan.tasks()[task as usize].commands.end;
+        let is_new = wanted > self.devices[device].wanted;
+        self.devices[device].wanted = wanted.max(self.devices[device].wanted);
+        is_new
     }
 
-    /// Assigns memory to the held registers of a device's tasks, in the order in which the device has taken the tasks. Returns `None` if all of
-    /// them have memory.
+    /// The next held register of a device to get memory, if commands before `end` use it.
+    fn next_held(&self, device: usize, end: CommandId) -> Option<Reg> {
+        let DeviceState { held, next_held, .. } = &self.devices[device];
+        held.get(*next_held).copied().filter(|reg| self.graph.live_ranges[reg.0 as usize].first < end)
+    }
+
+    /// Assigns memory to the held registers for which it was requested. Returns `None` if all of them have memory.
     fn allocate_held(&mut self, device: usize) -> Result<Option<Memory>> {
-        while let Some(&reg) = self.devices[device].wanted.front() {
-            let DeviceState { slots, wanted, .. } = &mut self.devices[device];
+        while let Some(reg) = self.next_held(device, self.devices[device].wanted) {
+            let DeviceState { slots, next_held, .. } = &mut self.devices[device];
             match slots.take(self.plan.registers().footprint(reg)) {
                 Grant::Slot(slot) => {
                     self.memory[reg.0 as usize] = Some(slot);
-                    wanted.pop_front();
+                    *next_held += 1;
+                    // a task that waited for the memory may be taken by another lane
+                    self.changed = true;
                 }
                 Grant::Release(slot) => return Ok(Some(Memory::Ask(Step::Release(slot)))),
                 Grant::Obtain(slot) => return Ok(Some(Memory::Ask(Step::Obtain(slot)))),

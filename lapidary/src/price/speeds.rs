@@ -127,6 +127,13 @@ fn measure(runtime: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result
     Ok(Kernel::of_squares(Curve(points)))
 }
 
+/// Measures how many floating-point operations of products a device computes per second, with the largest of the measured matrices.
+pub(crate) fn product_rate(runtime: &DeviceRuntime, dtype: DType) -> Result<f64> {
+    let kernel = measure(runtime, TimedKernel::Gemm, dtype)?;
+    let largest = kernel.squares().0.last().map_or(0.0, |&(flops, seconds)| flops / seconds);
+    Ok(largest)
+}
+
 /// Returns how many bytes a device with memory of its own copies from host matrices for these instructions, and how many bytes it
 /// copies back to host matrices.
 fn traffic(instructions: &[Instruction<RawMat>]) -> [usize; 2] {

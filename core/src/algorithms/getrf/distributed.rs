@@ -1,14 +1,17 @@
 //! LU of a matrix that several devices hold together: right-looking, with lookahead. The columns are divided into blocks of the width of a
-//! panel, which the devices take in turn (1-D block-cyclic distribution).
+//! panel. Each device holds groups of consecutive blocks ([`groups`]).
 //!
 //! The device that holds panel k factors it and sends it with its pivots through host memory to the other devices. Each device then updates its
-//! blocks on the right of the panel, and exchanges the rows of its blocks on the left. The device that holds panel k+1 factors it beside its
+//! columns on the right of the panel, and exchanges the rows of its columns on the left. The device that holds panel k+1 factors it beside its
 //! update. After step k the rows beside panel k are final, and are stored.
+//!
+//! While the devices load the matrix, one of them factors the panels of the first group, and the devices update each block that they have
+//! loaded with these panels. The steps of these panels therefore update the first group only.
 
 use std::ops::Range;
 
 use super::{Matrices, Panel, Problem, exchange, of_update, region, update_strip};
-use crate::blocking::partition;
+use crate::blocking::{Group, groups, partition};
 use crate::command::PanelShape;
 use crate::instruction::{Instruction, Tile};
 use crate::plan::Plan;
@@ -20,14 +23,17 @@ struct Distribution<'a> {
     panels: &'a [Range<usize>],
     /// The columns of all blocks: the panels, and the blocks on the right of the last panel.
     blocks: Vec<Range<usize>>,
+    groups: Vec<Group>,
+    /// Number of panels in the first group.
+    early: usize,
 }
 
 /// The held registers of a factorisation.
 struct Held {
-    /// The blocks of A.
-    blocks: Vec<Tile>,
+    /// The groups of columns of A.
+    groups: Vec<Tile>,
     /// For each panel and each device, the part of A below and including the diagonal block of the panel. `None` if the device updates no
-    /// block with the panel.
+    /// column with the panel.
     panels: Vec<Vec<Option<Tile>>>,
     /// For each panel and each device, the pivots of the panel.
     pivots: Vec<Vec<Tile>>,
@@ -35,32 +41,67 @@ struct Held {
     info: Vec<Tile>,
 }
 
+/// Some columns of a group.
+#[derive(Clone)]
+struct Part {
+    group: usize,
+    cols: Range<usize>,
+}
+
 impl<'a> Distribution<'a> {
-    fn new(p: &'a Problem, panels: &'a [Range<usize>], devices: usize) -> Self {
+    fn new(p: &'a Problem, panels: &'a [Range<usize>], shares: &[u32]) -> Self {
         let width = panels.iter().map(Range::len).max().unwrap_or(1);
         let beyond = partition(p.n - p.order(), width).into_iter().map(|cols| p.order() + cols.start..p.order() + cols.end);
-        Distribution { p, devices, panels, blocks: panels.iter().cloned().chain(beyond).collect() }
+        let blocks: Vec<_> = panels.iter().cloned().chain(beyond).collect();
+        let groups = groups(blocks.len(), shares);
+        let early = groups[0].blocks.end.min(panels.len());
+        Distribution { p, devices: shares.len(), panels, blocks, groups, early }
+    }
+
+    fn group_of(&self, block: usize) -> usize {
+        self.groups.partition_point(|group| group.blocks.end <= block)
     }
 
     /// The device that holds a block.
     fn owner(&self, block: usize) -> usize {
-        block % self.devices
+        self.groups[self.group_of(block)].device
     }
 
-    /// The blocks in a range that a device holds.
-    fn own(&self, device: usize, blocks: Range<usize>) -> Vec<usize> {
-        blocks.filter(|&block| self.owner(block) == device).collect()
+    /// The columns of a group.
+    fn cols(&self, group: usize) -> Range<usize> {
+        let blocks = &self.groups[group].blocks;
+        self.blocks[blocks.start].start..self.blocks[blocks.end - 1].end
     }
 
-    /// The blocks that a device updates with panel `k`, without panel k+1.
-    fn updated(&self, device: usize, k: usize) -> Vec<usize> {
-        let first = if k + 1 < self.panels.len() { k + 2 } else { k + 1 };
-        self.own(device, first..self.blocks.len())
+    /// The columns in a range that a device holds, group by group.
+    fn own(&self, device: usize, cols: &Range<usize>) -> Vec<Part> {
+        let of_device = (0..self.groups.len()).filter(|&group| self.groups[group].device == device);
+        let parts = of_device.map(|group| {
+            let all = self.cols(group);
+            Part { group, cols: all.start.max(cols.start)..all.end.min(cols.end) }
+        });
+        parts.filter(|part| !part.cols.is_empty()).collect()
+    }
+
+    /// The columns that step `k` updates after it has updated panel k+1.
+    fn updated(&self, k: usize) -> Range<usize> {
+        let first = self.panels.get(k + 1).map_or(self.panels[k].end, |next| next.end);
+        match () {
+            () if k + 1 < self.early => first..self.panels[self.early - 1].end,
+            // the blocks are updated when they have been loaded
+            () if k + 1 == self.early => first..first,
+            () => first..self.p.n,
+        }
+    }
+
+    /// The columns on the left of panel `k`, whose rows step `k` exchanges.
+    fn exchanged(&self, k: usize) -> Range<usize> {
+        if self.p.pivoting { 0..self.panels[k].start } else { 0..0 }
     }
 
     /// Whether a device needs the elements of panel `k`, which another device factors.
     fn receives(&self, device: usize, k: usize) -> bool {
-        device != self.owner(k) && !self.own(device, k + 1..self.blocks.len()).is_empty()
+        device != self.owner(k) && !self.own(device, &(self.panels[k].end..self.p.n)).is_empty()
     }
 
     /// The devices other than `but`.
@@ -68,55 +109,65 @@ impl<'a> Distribution<'a> {
         (0..self.devices).filter(move |&device| device != but)
     }
 
-    /// The rows that are final after step `k`. The last step also completes the rows below the last panel.
+    /// The rows that step `k` completes in all columns. The last step also completes the rows below the last panel.
     fn final_rows(&self, k: usize) -> Range<usize> {
-        let end = if k + 1 == self.panels.len() { self.p.m } else { self.panels[k].end };
-        self.panels[k].start..end
+        let start = if k + 1 > self.early { self.panels[k].start } else { 0 };
+        match () {
+            () if k + 1 == self.panels.len() => start..self.p.m,
+            () if k + 1 < self.early => 0..0,
+            () => start..self.panels[k].end,
+        }
     }
 }
 
-/// Adds the tasks of a factorisation by `devices` devices to a plan.
-pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>], devices: usize) {
-    let d = Distribution::new(p, panels, devices);
+/// Adds the tasks of a factorisation to a plan. `shares` are the relative numbers of columns that the devices hold.
+pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>], shares: &[u32]) {
+    let d = Distribution::new(p, panels, shares);
     let held = hold(plan, &d, m);
-    load(plan, &d, &held);
+    plan.task_on(d.owner(0), "load info", held.info[d.owner(0)].region);
+    plan.load(held.info[d.owner(0)]);
+    (0..d.early).for_each(|block| load(plan, &d, &held, block));
     plan.task_on(d.owner(0), "panel", region(&(0..p.m), &panels[0]));
     factor(plan, &d, &held, 0);
     for k in 0..panels.len() {
         send(plan, &d, &held, k);
-        (0..devices).for_each(|device| update(plan, &d, &held, k, device));
-        if k + 1 < panels.len() {
-            let (rows, next) = (panels[k + 1].start..p.m, &panels[k + 1]);
-            plan.task_on(d.owner(k + 1), "panel", region(&rows, next));
-            update_strip(plan, p, &panel_on(&d, &held, k, d.owner(k + 1)), below(&d, &held, k, k + 1), None);
-            factor(plan, &d, &held, k + 1);
+        if k + 1 == d.early {
+            for block in d.early..d.blocks.len() {
+                load(plan, &d, &held, block);
+                (0..d.early).for_each(|early| update_block(plan, &d, &held, early, block));
+            }
         }
-        (0..devices).for_each(|device| store_rows(plan, &d, &held, k, device));
+        (0..d.devices).for_each(|device| update(plan, &d, &held, k, device));
+        if k + 1 != d.early && k + 1 < panels.len() {
+            update_block(plan, &d, &held, k, k + 1);
+        }
+        (0..d.devices).for_each(|device| store_rows(plan, &d, &held, k, device));
     }
 }
 
 /// Number of commands that [`emit`] adds.
-pub(super) fn commands(p: &Problem, panels: &[Range<usize>], devices: usize) -> usize {
-    let d = Distribution::new(p, panels, devices);
+pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> usize {
+    let d = Distribution::new(p, panels, shares);
+    let parts = |cols: &Range<usize>| (0..d.devices).map(|device| d.own(device, cols).len()).sum::<usize>();
     let of_step = |k: usize| {
-        let (receivers, has_next) = ((0..devices).filter(|&device| d.receives(device, k)).count(), k + 1 < panels.len());
+        let (receivers, has_next) = ((0..d.devices).filter(|&device| d.receives(device, k)).count(), k + 1 < panels.len());
         // the owner stores the pivots, `info`, and the panel if another device needs it
         let of_send = 2 + usize::from(receivers > 0);
         // the other devices load the pivots, and some of them the panel; the owner of the next panel loads `info`, unless it sent it
-        let of_receive = devices - 1 + receivers + usize::from(has_next && d.owner(k + 1) != d.owner(k));
-        let of_panel = if has_next { of_update(p, &panels[k]) + 1 } else { 0 };
-        let updated = (0..devices).map(|device| d.updated(device, k).len()).sum::<usize>();
-        let exchanged = if p.pivoting { k } else { 0 };
-        let of_stores = d.blocks.len();
-        of_send + of_receive + of_panel + updated * of_update(p, &panels[k]) + exchanged + of_stores
+        let of_receive = d.devices - 1 + receivers + usize::from(has_next && d.owner(k + 1) != d.owner(k));
+        // a step of the first group updates the blocks of the other groups one by one
+        let next = usize::from(has_next && k + 1 < d.early || has_next && k >= d.early);
+        let blocks = next + if k < d.early { d.blocks.len() - d.early } else { 0 };
+        let of_updates = (blocks + parts(&d.updated(k))) * of_update(p, &panels[k]) + parts(&d.exchanged(k));
+        let of_stores = if d.final_rows(k).is_empty() { 0 } else { parts(&(0..p.n)) };
+        of_send + of_receive + of_updates + usize::from(has_next) + of_stores
     };
     // `info` and the blocks are loaded, and the first panel is factored
     (0..panels.len()).map(of_step).fold(2 + d.blocks.len(), usize::saturating_add)
 }
 
 fn hold(plan: &mut Plan, d: &Distribution<'_>, m: Matrices) -> Held {
-    let rows = 0..d.p.m;
-    let blocks = d.blocks.iter().enumerate().map(|(j, cols)| plan.hold(d.owner(j), m.a, &rows, cols)).collect();
+    let groups = d.groups.iter().enumerate().map(|(at, group)| plan.hold(group.device, m.a, &(0..d.p.m), &d.cols(at))).collect();
     let mut panels = Vec::new();
     for (k, cols) in d.panels.iter().enumerate() {
         let mut on = |device| d.receives(device, k).then(|| plan.hold(device, m.a, &(cols.start..d.p.m), cols));
@@ -124,36 +175,37 @@ fn hold(plan: &mut Plan, d: &Distribution<'_>, m: Matrices) -> Held {
     }
     let mut on_each = |matrix, rows: &Range<usize>| (0..d.devices).map(|device| plan.hold(device, matrix, rows, &(0..1))).collect();
     let pivots = d.panels.iter().map(|panel| on_each(m.ipiv, panel)).collect();
-    Held { blocks, panels, pivots, info: on_each(m.info, &(0..1)) }
+    Held { groups, panels, pivots, info: on_each(m.info, &(0..1)) }
 }
 
-/// Adds the tasks that load the blocks of A and `info`.
-fn load(plan: &mut Plan, d: &Distribution<'_>, held: &Held) {
-    let first = d.owner(0);
-    plan.task_on(first, "load info", held.info[first].region);
-    plan.load(held.info[first]);
-    for (j, cols) in d.blocks.iter().enumerate() {
-        plan.task_on(d.owner(j), "load", region(&(0..d.p.m), cols));
-        plan.load(held.blocks[j]);
-    }
+/// Adds the task that loads a block.
+fn load(plan: &mut Plan, d: &Distribution<'_>, held: &Held, block: usize) {
+    plan.task_on(d.owner(block), "load", region(&(0..d.p.m), &d.blocks[block]));
+    plan.load(from_row(d, held, 0, &of_block(d, block)));
 }
 
-/// The part of a block from the first row of panel `k` on.
-fn below(d: &Distribution<'_>, held: &Held, k: usize, block: usize) -> Tile {
-    let row = d.panels[k].start;
-    held.blocks[block].sub(row, 0, d.p.m - row, d.blocks[block].len())
+/// The columns of a block as a part of its group.
+fn of_block(d: &Distribution<'_>, block: usize) -> Part {
+    Part { group: d.group_of(block), cols: d.blocks[block].clone() }
+}
+
+/// The elements of some columns from a row on.
+fn from_row(d: &Distribution<'_>, held: &Held, row: usize, part: &Part) -> Tile {
+    let first = d.cols(part.group).start;
+    held.groups[part.group].sub(row, part.cols.start - first, d.p.m - row, part.cols.len())
 }
 
 /// Panel `k` in the memory of a device.
 fn panel_on(d: &Distribution<'_>, held: &Held, k: usize, device: usize) -> Panel {
-    let l = held.panels[k][device].unwrap_or_else(|| below(d, held, k, k));
-    Panel { l, ipiv: held.pivots[k][device], first_row: d.panels[k].start }
+    let first_row = d.panels[k].start;
+    let l = held.panels[k][device].unwrap_or_else(|| from_row(d, held, first_row, &of_block(d, k)));
+    Panel { l, ipiv: held.pivots[k][device], first_row }
 }
 
 /// Adds the command of the factorisation of panel `k`.
 fn factor(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
     let (device, first_row) = (d.owner(k), d.panels[k].start);
-    let (a, ipiv, info) = (below(d, held, k, k), held.pivots[k][device], held.info[device]);
+    let (a, ipiv, info) = (from_row(d, held, first_row, &of_block(d, k)), held.pivots[k][device], held.info[device]);
     plan.exec(Instruction::Getrf { pivoting: d.p.pivoting, first_row, a, ipiv, info });
 }
 
@@ -164,7 +216,7 @@ fn send(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
     plan.st(held.pivots[k][owner]);
     plan.st(held.info[owner]);
     if d.others(owner).any(|device| d.receives(device, k)) {
-        plan.st(below(d, held, k, k));
+        plan.st(from_row(d, held, d.panels[k].start, &of_block(d, k)));
     }
     for device in d.others(owner) {
         plan.task_on(device, "receive", place);
@@ -176,23 +228,33 @@ fn send(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
     }
 }
 
-/// Adds the task of a device that updates its blocks with panel `k`, and exchanges the rows of its blocks on the left of the panel.
+/// Adds the task that updates a block with panel `k`. If the block is panel k+1, the task also factors it, so that both run in one kernel queue.
+fn update_block(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, block: usize) {
+    let (owner, row, is_next) = (d.owner(block), d.panels[k].start, block == k + 1 && block < d.panels.len());
+    plan.task_on(owner, if is_next { "panel" } else { "update" }, region(&(row..d.p.m), &d.blocks[block]));
+    update_strip(plan, d.p, &panel_on(d, held, k, owner), from_row(d, held, row, &of_block(d, block)), None);
+    if is_next {
+        factor(plan, d, held, block);
+    }
+}
+
+/// Adds the task of a device that updates its columns with panel `k`, and exchanges the rows of its columns on the left of the panel.
 fn update(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, device: usize) {
-    let (right, left) = (d.updated(device, k), if d.p.pivoting { d.own(device, 0..k) } else { Vec::new() });
+    let (right, left) = (d.own(device, &d.updated(k)), d.own(device, &d.exchanged(k)));
     let (Some(first), Some(last)) = (left.iter().chain(&right).next(), left.iter().chain(&right).next_back()) else { return };
-    let rows = d.panels[k].start..d.p.m;
-    plan.task_on(device, "update", region(&rows, &(d.blocks[*first].start..d.blocks[*last].end)));
+    let row = d.panels[k].start;
+    plan.task_on(device, "update", region(&(row..d.p.m), &(first.cols.start..last.cols.end)));
     let next = d.panels.get(k + 1).filter(|_| d.owner(k + 1) == device);
     let beside_panel = next.map(|next| PanelShape { rows: d.p.m - next.start, cols: next.len() });
     let panel = panel_on(d, held, k, device);
-    right.iter().for_each(|&block| update_strip(plan, d.p, &panel, below(d, held, k, block), beside_panel));
-    left.iter().for_each(|&block| exchange(plan, panel.first_row, below(d, held, k, block), panel.ipiv, beside_panel));
+    right.iter().for_each(|part| update_strip(plan, d.p, &panel, from_row(d, held, row, part), beside_panel));
+    left.iter().for_each(|part| exchange(plan, row, from_row(d, held, row, part), panel.ipiv, beside_panel));
 }
 
-/// Adds the task of a device that stores the final rows of its blocks after step `k`.
+/// Adds the task of a device that stores the rows that step `k` has completed.
 fn store_rows(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, device: usize) {
-    let (rows, own) = (d.final_rows(k), d.own(device, 0..d.blocks.len()));
-    let (Some(first), Some(last)) = (own.first(), own.last()) else { return };
-    plan.task_on(device, "store", region(&rows, &(d.blocks[*first].start..d.blocks[*last].end)));
-    own.iter().for_each(|&block| plan.st(held.blocks[block].sub(rows.start, 0, rows.len(), d.blocks[block].len())));
+    let (rows, own) = (d.final_rows(k), d.own(device, &(0..d.p.n)));
+    let (false, Some(first), Some(last)) = (rows.is_empty(), own.first(), own.last()) else { return };
+    plan.task_on(device, "store", region(&rows, &(first.cols.start..last.cols.end)));
+    own.iter().for_each(|part| plan.st(from_row(d, held, rows.start, part).sub(0, 0, rows.len(), part.cols.len())));
 }

@@ -40,7 +40,7 @@ fn factored(
     late: Option<u64>,
     how: impl Fn(&Schedule, &Runtimes, &[RawMat]) -> Result<(), RunError>,
 ) -> u64 {
-    let devices = if let Place::Distributed { devices } = place { devices } else { 1 };
+    let devices = if let Place::Distributed { shares } = &place { shares.len() } else { 1 };
     let mut factorisation = Factorisation::new(m, n);
     let plan = getrf::plan(&factorisation.problem, &Blocking { mc: m, nc: 4, kc: 2, nb: 3, share: 1, place });
     let bindings = factorisation.bindings();
@@ -64,7 +64,7 @@ fn place() -> impl Strategy<Value = Place> {
     prop_oneof![
         Just(Place::Streamed),
         Just(Place::Held { loads: true }),
-        (1..4_usize).prop_map(|devices| Place::Distributed { devices }),
+        prop::collection::vec(0..4_u32, 0..3).prop_map(|others| Place::Distributed { shares: [vec![2], others].concat() }),
     ]
 }
 
@@ -77,8 +77,8 @@ proptest! {
         choices in prop::collection::vec(any::<u8>(), 1..64),
         late in prop::option::of(any::<u64>()),
     ) {
-        let expected = factored((m, n, place), 10, None, |s, d, b| step_by_step(s, d, b, &[0]));
-        let stepped = factored((m, n, place), times, None, |s, d, b| step_by_step(s, d, b, &choices));
+        let expected = factored((m, n, place.clone()), 10, None, |s, d, b| step_by_step(s, d, b, &[0]));
+        let stepped = factored((m, n, place.clone()), times, None, |s, d, b| step_by_step(s, d, b, &choices));
         prop_assert_eq!(stepped, expected);
         prop_assert_eq!(factored((m, n, place), times, late, with_threads), expected);
     }

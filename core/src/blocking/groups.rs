@@ -1,0 +1,65 @@
+//! Groups of blocks of columns, which devices hold.
+
+use std::ops::Range;
+
+/// Minimum number of groups for each device, if there are enough blocks. With more groups the devices finish closer together.
+const GROUPS_PER_DEVICE: usize = 4;
+/// Maximum number of blocks of a group. LU sends a panel to the other devices before one of them can factor the next panel, and no panel has
+/// to arrive before a device factors several panels in a row.
+const LONGEST_GROUP: usize = 4;
+
+/// Consecutive blocks of columns that one device holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Index of the device that holds the blocks.
+    pub device: usize,
+    /// Indices of the blocks.
+    pub blocks: Range<usize>,
+}
+
+/// Distributes blocks of columns over devices in proportion to their `shares`, at least one of which is positive.
+pub(crate) fn groups(blocks: usize, shares: &[u32]) -> Vec<Group> {
+    let length = (blocks / (GROUPS_PER_DEVICE * shares.len().max(1))).clamp(1, LONGEST_GROUP);
+    let (mut groups, mut held) = (Vec::new(), vec![0; shares.len()]);
+    for first in (0..blocks).step_by(length) {
+        // the next group goes to the device that then holds the smallest multiple of its share
+        let multiple = |device: &usize| f64::from(held[*device] + 1) / f64::from(shares[*device]);
+        let takes_part = |device: &usize| shares[*device] > 0;
+        let by_multiple = |a: &usize, b: &usize| multiple(a).total_cmp(&multiple(b));
+        let device = (0..shares.len()).filter(takes_part).min_by(by_multiple).expect("a share is positive");
+        held[device] += 1;
+        groups.push(Group { device, blocks: first..(first + length).min(blocks) });
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The devices and the lengths of the groups, in order.
+    fn lengths(blocks: usize, shares: &[u32]) -> Vec<(usize, usize)> {
+        groups(blocks, shares).into_iter().map(|group| (group.device, group.blocks.len())).collect()
+    }
+
+    #[test]
+    fn groups_hold_the_shares_of_their_devices() {
+        assert_eq!(lengths(35, &[1, 1])[..3], [(0, 4), (1, 4), (0, 4)]);
+        assert_eq!(lengths(35, &[1, 1]).last(), Some(&(0, 3)));
+        assert_eq!(lengths(8, &[1, 1]), [(0, 1), (1, 1)].repeat(4));
+        assert_eq!(lengths(5, &[1]), [(0, 1); 5]);
+        for (blocks, shares) in [(64, vec![1, 1]), (64, vec![3, 1]), (100, vec![100, 30, 0]), (7, vec![1, 1, 1])] {
+            let groups = groups(blocks, &shares);
+            assert!(groups.windows(2).all(|pair| pair[0].blocks.end == pair[1].blocks.start), "{groups:?}");
+            assert_eq!((groups[0].blocks.start, groups.last().unwrap().blocks.end), (0, blocks));
+            let all: u32 = shares.iter().sum();
+            for (device, &share) in shares.iter().enumerate() {
+                let held: usize = groups.iter().filter(|group| group.device == device).map(|group| group.blocks.len()).sum();
+                let due = blocks as f64 * f64::from(share) / f64::from(all);
+                assert!((held as f64 - due).abs() <= 4.0, "device {device} holds {held} of {blocks} blocks, shares {shares:?}");
+            }
+        }
+        // a device whose share is less than a group holds none
+        assert_eq!(lengths(50, &[100, 1]).iter().filter(|(device, _)| *device == 1).count(), 0);
+    }
+}

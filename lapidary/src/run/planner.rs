@@ -1,0 +1,108 @@
+//! Plans a call and schedules it for given devices.
+
+use std::sync::Arc;
+
+use lapidary_core::algorithms::Problem;
+use lapidary_core::{Cost, DeviceRuntime, Place, RawMat, Reach, Resources, Result, Schedule, reach};
+
+use crate::machine::Machine;
+
+/// Maximum number of commands of a plan that is simulated to compute the price of a call. Simulating this number of commands takes
+/// a few milliseconds.
+const MAX_SIMULATED: usize = 4096;
+
+/// Makes the schedule of a call for given devices.
+pub(crate) struct Planner<'a> {
+    pub machine: &'a Machine,
+    pub problem: &'a Problem,
+    pub memory: &'a [RawMat],
+    pub devices: &'a [usize],
+    /// Whether all matrices with more than one column lie on the only device.
+    pub resident: bool,
+}
+
+impl<'a> Planner<'a> {
+    pub fn runtimes(&self) -> Vec<&'a DeviceRuntime> {
+        self.devices.iter().map(|&device| &self.machine.runtimes()[device]).collect()
+    }
+
+    /// Returns for each device how the device accesses the matrices, if each device may use at most `most` bytes of memory.
+    ///
+    /// If several devices hold the matrix of a factorisation together, a device that could work in host memory also works on copies of its
+    /// columns. The other devices load panels from host memory, whose elements must not change meanwhile.
+    fn reaches(&self, most: usize) -> Vec<Reach> {
+        let limited = |(&device, runtime): (&usize, &DeviceRuntime)| {
+            let memory = runtime.free_memory().min(most);
+            Reach { memory, ..reach(device, runtime.facts(), self.memory) }
+        };
+        let reaches: Vec<Reach> = self.devices.iter().zip(self.runtimes()).map(limited).collect();
+        if let Problem::Getrf { problem, .. } = self.problem
+            && !self.resident
+            && reaches.iter().any(|reach| reach.in_place.contains(&false))
+        {
+            let copying = |reach: &Reach| Reach { in_place: vec![false; reach.in_place.len()], ..reach.clone() };
+            let copying: Vec<Reach> = reaches.iter().map(copying).collect();
+            if matches!(self.resources(&copying).0.getrf(problem.m, problem.n).place, Place::Distributed { .. }) {
+                return copying;
+            }
+        }
+        reaches
+    }
+
+    /// The shares of the devices in a matrix that they hold together. Devices of the same model have equal shares, and the shares of other
+    /// devices are proportional to their measured speeds.
+    fn shares(&self) -> Vec<u32> {
+        let equal = vec![1; self.devices.len()];
+        let runtimes = self.runtimes();
+        let is_like_first = |runtime: &&DeviceRuntime| runtime.facts().identity == runtimes[0].facts().identity;
+        if !matches!(self.problem, Problem::Getrf { .. }) || runtimes.iter().all(is_like_first) {
+            return equal;
+        }
+        let rate = |&device: &usize| self.machine.product_rate(device, self.problem.dtype());
+        let Some(rates) = self.devices.iter().map(rate).collect::<Option<Vec<f64>>>() else { return equal };
+        let fastest = rates.iter().copied().fold(0.0, f64::max);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number from 0 to 100")]
+        let share = |rate: f64| (100.0 * rate / fastest).round() as u32;
+        if fastest > 0.0 { rates.into_iter().map(share).collect() } else { equal }
+    }
+
+    /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that
+    /// work on copies.
+    fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
+        let (runtimes, copies) = (self.runtimes(), |device: &usize| reaches[*device].in_place.contains(&false));
+        let copying = || (0..reaches.len()).filter(copies);
+        let buffer_of = |device: usize| runtimes[device].facts().limits.buffer;
+        let (memory, buffer) = (copying().map(|device| reaches[device].memory).min(), copying().map(buffer_of).min());
+        // one buffer must have room for half of the memory that a device uses
+        let smallest = copying().min_by_key(|&device| reaches[device].memory.min(buffer_of(device).saturating_mul(2)));
+        let element = self.problem.dtype().size();
+        let lookahead = if let [runtime] = runtimes[..] { runtime.lookahead(self.problem.dtype()) } else { None };
+        let all_copy = reaches.iter().all(|reach| reach.in_place.first() == Some(&false));
+        let (shares, resident) = (self.shares(), self.resident);
+        (Resources { shares, memory, buffer, element, all_copy, resident, lookahead }, smallest)
+    }
+
+    /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on
+    /// copies.
+    pub fn schedule(&self, most: usize) -> Result<(Arc<Schedule>, Option<usize>)> {
+        let (reaches, runtimes) = (self.reaches(most), self.runtimes());
+        let (resources, smallest) = self.resources(&reaches);
+        let name = |device: usize| runtimes[device].facts().name.as_str();
+        let make = |reaches| {
+            let plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
+            Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
+        };
+        Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit()))
+    }
+
+    /// Simulates the call and returns the simulated seconds. `costs` has one element for each device. Returns `None` if the devices
+    /// cannot run the call, or if the plan has so many commands that a simulation takes a noticeable time.
+    pub fn simulated_seconds(&self, costs: &[impl Cost]) -> Option<f64> {
+        let (resources, _) = self.resources(&self.reaches(usize::MAX));
+        if self.problem.commands(&resources) > MAX_SIMULATED {
+            return None;
+        }
+        let (schedule, _) = self.schedule(usize::MAX).ok()?;
+        Some(schedule.simulate(costs).seconds())
+    }
+}

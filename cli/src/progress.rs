@@ -16,6 +16,8 @@ use crate::report::{note, out};
 /// from the share of the time that has passed.
 pub struct Progress {
     bar: Option<ProgressBar>,
+    /// Whether a display without a bar prints lines.
+    prints: bool,
     ticker: Option<Ticker>,
 }
 
@@ -76,7 +78,12 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(200));
             *latest_bar() = Some(bar.downgrade());
         }
-        Progress { bar, ticker: None }
+        Progress { bar, prints: true, ticker: None }
+    }
+
+    /// A display that shows nothing, for work inside one step of another display.
+    pub fn silent() -> Self {
+        Progress { bar: None, prints: false, ticker: None }
     }
 
     /// Makes a display without a bar print a line about what is under way every ten seconds.
@@ -97,7 +104,8 @@ impl Progress {
         self.tell(what);
         match &self.bar {
             Some(bar) => bar.set_message(what.to_owned()),
-            None => note(&format!("{what} …")),
+            None if self.prints => note(&format!("{what} …")),
+            None => {}
         }
     }
 

@@ -59,6 +59,11 @@ enum Placement {
     Device,
 }
 
+/// Order of the system, divided by the order of the system that warms the devices up.
+const WARM_UP_PART: u32 = 8;
+/// Maximum order of the system that warms the devices up. Its blocks are as large as those of a larger system.
+const LONGEST_WARM_UP: u32 = 8192;
+
 const HELP: &str = "\
 The system is that of HPL 2.3, from the same generator, with elements in [-0.5, 0.5] in double
 precision; the default seed is HPL's. The lines between the double rules have the format of HPL.
@@ -68,8 +73,9 @@ is 1. The speed counts 2/3·n³ + 3/2·n² operations, also with --mxp. The matr
 dominant. The matrix of --mxp is HPL's, which needs row exchanges and more refinement steps. If the
 refinement does not converge, the factors are in f64 and the exit status is 1.
 
-The first run on a device is slower, because it compiles kernels and measures speeds, which later
-runs reuse. Run twice, and take the second result.
+A system of an eighth of the order is solved before the timed part, so that drivers have loaded the
+kernels. The first run on a device is still slower, because it measures speeds, which later runs
+reuse. Run twice, and take the second result.
 
 Examples:
   lapidary hpl --n 8000 --json hpl.json
@@ -101,16 +107,13 @@ pub fn run(args: &Args) -> Result<()> {
     check_dtype(&machine, DType::F64, "add a device that has it, such as cpu")?;
     check_placement(args, &machine)?;
     check_memory(args, &machine)?;
-    let machine = if args.trace.is_some() { machine.traced() } else { machine };
     let system = System::new(args.seed, args.n as usize);
-    let progress = Arc::new(Progress::new(if args.mxp { 3 } else { 4 }).ticking());
+    let progress = Arc::new(Progress::new(if args.mxp { 4 } else { 5 }).ticking());
+    warm_up(args, &machine, &progress)?;
+    let machine = if args.trace.is_some() { machine.traced() } else { machine };
     let machine = speed::shown(machine, &progress, operations(f64::from(args.n)));
     let (matrices, generate) = phase(&progress, "generate", || system.generate())?;
-    let solved = match (args.mxp, args.memory) {
-        (true, _) => solve_mixed(&machine, &progress, &matrices)?,
-        (false, Placement::Host) => solve_on_host(&machine, &progress, matrices)?,
-        (false, Placement::Device) => solve_on_device(&machine, &progress, matrices)?,
-    };
+    let solved = solve(args, &machine, &progress, matrices)?;
     let (residual, verify) = phase(&progress, "verify", || Ok(residual(&system, solved.x.data())))?;
     drop(progress);
     if let Some(path) = &args.trace {
@@ -170,6 +173,26 @@ fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -
     let seconds = start.elapsed().as_secs_f64();
     progress.done();
     Ok((result, seconds))
+}
+
+/// Solves a small system as the large one is solved, so that the drivers have loaded the kernels before the timed part. The first run of a
+/// kernel in a process takes milliseconds, in which the other queues of the device may stand still.
+fn warm_up(args: &Args, machine: &Machine, progress: &Progress) -> Result<()> {
+    let order = args.n.div_ceil(WARM_UP_PART).min(LONGEST_WARM_UP);
+    let solve = || {
+        let matrices = System::new(args.seed, order as usize).generate()?;
+        solve(args, machine, &Progress::silent(), matrices)
+    };
+    phase(progress, "warm up", solve).map(drop)
+}
+
+/// Factors the matrix and solves the system.
+fn solve(args: &Args, machine: &Machine, progress: &Progress, matrices: [Dense<f64>; 2]) -> Result<Solved> {
+    match (args.mxp, args.memory) {
+        (true, _) => solve_mixed(machine, progress, &matrices),
+        (false, Placement::Host) => solve_on_host(machine, progress, matrices),
+        (false, Placement::Device) => solve_on_device(machine, progress, matrices),
+    }
 }
 
 fn solve_on_host(machine: &Machine, progress: &Progress, [mut a, mut x]: [Dense<f64>; 2]) -> Result<Solved> {

@@ -156,7 +156,7 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> 
         // the other devices load the pivots, and some of them the panel; the owner of the next panel loads `info`, unless it sent it
         let of_receive = d.devices - 1 + receivers + usize::from(has_next && d.owner(k + 1) != d.owner(k));
         // a step of the first group updates the blocks of the other groups one by one
-        let next = usize::from(has_next && k + 1 < d.early || has_next && k >= d.early);
+        let next = usize::from(has_next && k + 1 != d.early);
         let blocks = next + if k < d.early { d.blocks.len() - d.early } else { 0 };
         let of_updates = (blocks + parts(&d.updated(k))) * of_update(p, &panels[k]) + parts(&d.exchanged(k));
         let of_stores = if d.final_rows(k).is_empty() { 0 } else { parts(&(0..p.n)) };

@@ -407,7 +407,8 @@ impl Resources {
         // if the memory of the device holds the whole matrix, every element moves only once in each direction
         if self.resident || self.holds(m.saturating_mul(n)) {
             let order = m.min(n);
-            let nb = self.lookahead.and_then(|lookahead| lookahead.width(order)).unwrap_or(order.max(1));
+            let panels = self.lookahead.or((!self.resident).then_some(PANELS_OF_ONE_QUEUE));
+            let nb = panels.and_then(|panels| panels.width(order)).unwrap_or(order.max(1));
             return Blocking { mc: m, nc: n, kc: n, nb, share: usize::MAX, place: Place::Held { loads: !self.resident } };
         }
         if let (1, Some(limit)) = (self.devices(), self.copy_limit()) {
@@ -456,6 +457,9 @@ fn longest_strip(height: usize) -> usize {
 const TRSM_NB: usize = 256;
 /// Maximum number of diagonal blocks of a triangular solve on a single device whose memory holds both matrices.
 const HELD_BLOCKS: usize = 8;
+/// The panels of a host matrix on a device with one kernel queue. The device factors no panel beside an update, but it loads and stores parts of
+/// the matrix while it computes.
+const PANELS_OF_ONE_QUEUE: Lookahead = Lookahead { min_order: 4096, min_nb: 512 };
 /// Number of blocks of a distributed matrix for each device, unless the blocks are then wider than [`WIDE_PANEL`]. With more blocks, the
 /// devices finish closer together, but the products of the updates have fewer terms.
 const BLOCKS_PER_DEVICE: usize = 8;

@@ -35,6 +35,7 @@ mod device;
 mod follow;
 mod memory;
 mod shortage;
+mod take;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -196,21 +197,6 @@ impl<'p> Dispatcher<'p> {
         let is_ready = |&task: &u32| graph.tasks.predecessor_counts()[task as usize] == 0;
         (0..).take(tasks).filter(is_ready).for_each(|task| dispatcher.make_ready(task));
         dispatcher
-    }
-
-    /// Adds a task whose predecessors are done to the tasks that a device may take.
-    fn make_ready(&mut self, task: u32) {
-        let tasks = match self.plan.tasks()[task as usize].device {
-            None => &mut self.ready,
-            Some(device) if self.last_kernel(task).is_none() => {
-                // all transfers of a task are in the same direction
-                let first = self.plan.tasks()[task as usize].commands.start;
-                let queue = self.queue_of(device, first);
-                &mut self.devices[device].transfers[queue as usize]
-            }
-            Some(device) => &mut self.devices[device].own,
-        };
-        tasks.push(Reverse(task));
     }
 
     /// The lanes of one device to which the dispatcher issues commands. A device that copies no matrices has kernel lanes only.
@@ -404,65 +390,6 @@ impl<'p> Dispatcher<'p> {
     fn report(&mut self, lane: Lane, command: CommandId) {
         self.devices[lane.device].under_way[lane.index()] -= 1;
         self.taken(lane.device, command).under_way -= 1;
-    }
-
-    /// Takes the next ready task for a lane that has no command to issue, or requests memory for the held registers of this task. Returns
-    /// false if no task is ready, or if the device should not take a task now.
-    fn take(&mut self, lane: Lane) -> bool {
-        let device = lane.device;
-        let state = &self.devices[device];
-        if state.out.is_some() {
-            return false;
-        }
-        let transfer = state.transfers[lane.queue as usize].peek().map(|&Reverse(task)| task);
-        let next = match transfer {
-            None if !state.has_room(self.plan) => None,
-            None => self.next_task(device),
-            transfer => transfer,
-        };
-        let Some(task) = next else { return false };
-        if !self.held_have_memory(device, task) {
-            return self.request_held(device, task);
-        }
-        if transfer.is_some() {
-            self.devices[device].transfers[lane.queue as usize].pop();
-        }
-        self.changed = true;
-        self.untaken -= 1;
-        self.begun[task as usize] = true;
-        let last_kernel = self.last_kernel(task);
-        // a task of held registers that has no kernels leaves the order in which tasks use the kernel queues as it is
-        let is_transfer = last_kernel.is_none() && self.plan.tasks()[task as usize].device.is_some();
-        let number = if is_transfer { 0 } else { self.devices[device].next_queue() };
-        let after = self.last_kernel_before(device, task, number);
-        let info = &self.plan.tasks()[task as usize];
-        let start = info.commands.start;
-        let unfinished = info.commands.end - start;
-        self.devices[device].taken.push_back(Taken {
-            task,
-            number,
-            cursors: [start; 3],
-            next_register: info.registers.start,
-            unfinished,
-            under_way: 0,
-            wrote: false,
-            last_kernel,
-            after,
-        });
-        if unfinished == 0 {
-            self.finish(device, task);
-        }
-        true
-    }
-
-    /// Whether the faster devices would finish all remaining tasks before `device` finished one task. The estimate assumes that
-    /// all tasks take the same number of operations.
-    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(super) fn should_leave_to_faster(&self, device: usize) -> bool {
-        let own = self.reach[device].flops;
-        let is_faster = |other: &usize| self.devices[*other].out.is_none() && self.reach[*other].flops > own;
-        let faster: f64 = (0..self.reach.len()).filter(is_faster).map(|other| self.reach[other].flops).sum();
-        self.untaken as f64 * own < faster
     }
 
     /// Marks a command as done, and updates its successors, its registers and its task.

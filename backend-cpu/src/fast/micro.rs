@@ -104,13 +104,14 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, 
         unsafe {
             let mut sum = [[V::splat(T::ZERO); MV]; N];
             if !TAIL && N == V::NR && given == packed {
-                // with constant strides and unrolled steps, the loop contains little besides arithmetic
-                while left >= UNROLL {
+                // with constant strides, the loop contains little besides arithmetic
+                let unroll = const { unroll(V::NR) };
+                while left >= unroll {
                     V::prefetch_l2(at.ahead);
-                    for _ in 0..UNROLL {
+                    for _ in 0..unroll {
                         at.step::<V, MV, N, TAIL>(mask, packed, &mut sum);
                     }
-                    left -= UNROLL;
+                    left -= unroll;
                 }
             }
             for _ in 0..left {
@@ -122,8 +123,13 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, 
     }
 }
 
-/// Number of steps along k in one iteration of the unrolled loop.
-const UNROLL: usize = 4;
+/// Number of steps along k in one iteration of the loop with constant strides, for vectors of which a micro-tile has `nr` columns.
+///
+/// A micro-tile of 4 columns leaves 4 of 16 vector registers free. With several steps in an iteration, the compiler loads vectors of later
+/// steps early and keeps parts of the micro-tile in memory instead, which halves the speed.
+const fn unroll(nr: usize) -> usize {
+    if nr == 8 { 4 } else { 1 }
+}
 
 /// Distances between neighbouring columns of A, rows of B and columns of B, in elements.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -50,21 +50,4 @@ impl Dispatcher<'_> {
     pub(super) fn last_kernel_before(&self, device: usize, task: u32, own_queue: usize) -> Option<CommandId> {
         self.predecessors(device, task).filter(|taken| taken.number != own_queue).filter_map(|taken| taken.last_kernel).last()
     }
-
-    /// Finds the first task, in plan order, that `device` may begin. Returns `None` also if the device should leave this task to faster
-    /// devices.
-    pub(super) fn next_task(&mut self, device: usize) -> Option<u32> {
-        let leaves = self.should_leave_to_faster(device);
-        let Dispatcher { plan, ready, begun, devices, .. } = self;
-        let own = &mut devices[device].own;
-        for tasks in [&mut *ready, &mut *own] {
-            while tasks.peek().is_some_and(|&Reverse(task)| begun[task as usize]) {
-                tasks.pop();
-            }
-        }
-        // `Reverse` inverts the comparison, so the larger entry is the earlier task
-        let first = if own.peek() > ready.peek() { own } else { ready };
-        let task = first.peek().map(|&Reverse(task)| task);
-        task.filter(|&task| !leaves || plan.tasks()[task as usize].device.is_some())
-    }
 }

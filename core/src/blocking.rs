@@ -381,18 +381,29 @@ impl Resources {
         Blocking { mc: m, nc, kc, nb, share: 1, place: Place::Streamed }
     }
 
-    /// Block sizes of LU of a matrix that several devices hold together. `None` if a device works in place, or if the memory of a device has
-    /// no room for its columns, for the panels of the first group, and for three other panels.
-    fn distributed(&self, m: usize, n: usize) -> Option<Blocking> {
+    /// Block sizes of LU of a matrix that several devices hold together, with panels of `nb` columns if this number is given. `None` if a device
+    /// works in place, if the memory of a device has no room for its columns, for the panels of the first group, and for three other panels,
+    /// or if the matrix has too many blocks.
+    pub(crate) fn distributed(&self, m: usize, n: usize, nb: Option<usize>) -> Option<Blocking> {
         let limit = self.copy_limit().filter(|_| self.all_copy)?;
-        let per_device = |blocks: usize| m.min(n).div_ceil(blocks * self.devices());
-        let nb = per_device(MAX_BLOCKS_PER_DEVICE).max(per_device(BLOCKS_PER_DEVICE).min(WIDE_PANEL));
-        let nb = nb.next_multiple_of(if nb < Lookahead::UNIT { LEAST_TILE } else { Lookahead::UNIT }).max(LEAST_TILE);
+        let devices = self.shares.iter().filter(|&&share| share > 0).count().max(1);
+        let per_device = |blocks: usize| m.min(n).div_ceil(blocks * devices);
+        let chosen = per_device(MAX_BLOCKS_PER_DEVICE).max(per_device(BLOCKS_PER_DEVICE).min(WIDE_PANEL));
+        let unit = if chosen < Lookahead::UNIT { LEAST_TILE } else { Lookahead::UNIT };
+        let nb = nb.unwrap_or(chosen.next_multiple_of(unit).max(LEAST_TILE));
+        if block_count(n, nb) > MAX_DISTRIBUTED_BLOCKS {
+            return None;
+        }
         let groups = groups(block_count(n, nb), &self.shares);
         let longest = groups.iter().map(|group| group.blocks.len()).fold(0, usize::max);
         let taken = |blocks: usize| held_footprint(blocks.saturating_mul(nb), longest.saturating_mul(nb));
-        let held =
-            |device: usize| groups.iter().filter(|group| group.device == device).map(|group| taken(group.blocks.len())).sum();
+        let held = |device: usize| {
+            groups
+                .iter()
+                .filter(|group| group.device == device)
+                .map(|group| taken(group.blocks.len()))
+                .fold(0, usize::saturating_add)
+        };
         let panels = groups.first().map_or(0, |group| group.blocks.len()) + 3;
         let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add(panels.saturating_mul(taken(1)));
         let columns = |bytes: usize| bytes / self.element / m.max(1);
@@ -407,14 +418,14 @@ impl Resources {
         // if the memory of the device holds the whole matrix, every element moves only once in each direction
         if self.resident || self.holds(m.saturating_mul(n)) {
             let order = m.min(n);
-            let panels = self.lookahead.or((!self.resident).then_some(PANELS_OF_ONE_QUEUE));
+            let panels = self.lookahead.or((!self.resident).then_some(PANELS_WITHOUT_LOOKAHEAD));
             let nb = panels.and_then(|panels| panels.width(order)).unwrap_or(order.max(1));
             return Blocking { mc: m, nc: n, kc: n, nb, share: usize::MAX, place: Place::Held { loads: !self.resident } };
         }
         if let (1, Some(limit)) = (self.devices(), self.copy_limit()) {
             return self.streamed(limit, m, m.min(n));
         }
-        if let Some(blocking) = self.distributed(m, n) {
+        if let Some(blocking) = self.distributed(m, n, None) {
             return blocking;
         }
         let (nb, nc, share) = match self.copy_limit() {
@@ -457,14 +468,16 @@ fn longest_strip(height: usize) -> usize {
 const TRSM_NB: usize = 256;
 /// Maximum number of diagonal blocks of a triangular solve on a single device whose memory holds both matrices.
 const HELD_BLOCKS: usize = 8;
-/// The panels of a host matrix on a device with one kernel queue. The device factors no panel beside an update, but it loads and stores parts of
-/// the matrix while it computes.
-const PANELS_OF_ONE_QUEUE: Lookahead = Lookahead { min_order: 4096, min_nb: 512 };
+/// The panels of a host matrix on a device that factors no panel beside an update. The device loads and stores parts of the matrix while it
+/// computes.
+const PANELS_WITHOUT_LOOKAHEAD: Lookahead = Lookahead { min_order: 4096, min_nb: 512 };
 /// Number of blocks of a distributed matrix for each device, unless the blocks are then wider than [`WIDE_PANEL`]. With more blocks, the
 /// devices finish closer together, but the products of the updates have fewer terms.
 const BLOCKS_PER_DEVICE: usize = 8;
 /// Maximum number of blocks of a distributed matrix for each device.
 const MAX_BLOCKS_PER_DEVICE: usize = 16;
+/// Maximum number of blocks of a distributed matrix.
+const MAX_DISTRIBUTED_BLOCKS: usize = 4096;
 /// Number of columns of a panel above which the products of updates are hardly faster.
 const WIDE_PANEL: usize = 1024;
 /// Maximum number of columns of a strip of a panel of LU that passes through a device. A product with this number of terms accesses each

@@ -61,7 +61,7 @@ impl Adjacency {
 /// The range of commands during which a register needs memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveRange {
-    /// The first command that uses the register.
+    /// The first command that uses the register; 0 if the register has memory from the start of the run on.
     pub first: CommandId,
     /// The last command that uses the register.
     pub last: CommandId,
@@ -118,6 +118,9 @@ fn live_ranges(plan: &Plan) -> Vec<LiveRange> {
             life.last = id;
             life.uses += 1;
         });
+    }
+    for reg in plan.registers().held().filter(|&reg| plan.registers()[reg].from_start) {
+        live_ranges[reg.0 as usize].first = 0;
     }
     live_ranges
 }

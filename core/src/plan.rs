@@ -63,6 +63,8 @@ pub struct RegisterInfo {
     pub window: Option<Window>,
     /// Index of the device that holds the register. `None` if the register belongs to a task.
     pub holder: Option<usize>,
+    /// Whether the register has memory from the start of the run on, before the first command that uses it.
+    pub from_start: bool,
 }
 
 impl RegisterInfo {
@@ -96,9 +98,9 @@ impl Registers {
         (0..self.held).map(Reg)
     }
 
-    /// Number of bytes that the register `reg` occupies in the memory of a device that copies. A held register occupies a multiple of a
-    /// sixteenth of the largest held register, if it is not smaller than that. Any other register occupies the size of the largest register
-    /// of its kind, divided by a power of two. Registers of similar sizes occupy the same number of bytes, for example the tiles at the edge of a matrix, or the
+    /// Number of bytes that the register `reg` occupies in the memory of a device that copies. The size of a held register of at least a
+    /// sixteenth of the largest held register is rounded up to a multiple of this sixteenth. The sizes of smaller held registers, and of
+    /// registers of tasks, are rounded up to the size of the largest such register divided by a power of two. Registers of similar sizes occupy the same number of bytes, for example the tiles at the edge of a matrix, or the
     /// shrinking tiles of a factorisation. Registers that occupy the same number of bytes can use the same device memory one after another,
     /// so that the engine allocates this memory only once.
     #[must_use]
@@ -123,7 +125,7 @@ pub(crate) fn footprint(size: usize, largest: usize) -> usize {
 /// the memory of a device, so that a size is rounded up to a power of two only if it is small.
 pub(crate) fn held_footprint(size: usize, largest: usize) -> usize {
     let step = largest.div_ceil(16);
-    if size < step { footprint(size, largest) } else { size.next_multiple_of(step.max(1)).min(largest) }
+    if size < step { footprint(size, largest) } else { size.div_ceil(step.max(1)).saturating_mul(step).min(largest) }
 }
 
 impl Index<Reg> for Registers {
@@ -208,7 +210,8 @@ impl Plan {
         self.begin_task(what, region, None);
     }
 
-    /// Begins a task that uses held registers of the device with the index `device`. The task has kernels only, or transfers only.
+    /// Begins a task that uses held registers of the device with the index `device`. The task has kernels only, loads only or stores only. If a
+    /// plan has such a task, all its tasks are such tasks.
     pub fn task_on(&mut self, device: usize, what: &'static str, region: Region) {
         self.begin_task(what, region, Some(device));
     }
@@ -216,6 +219,17 @@ impl Plan {
     fn begin_task(&mut self, what: &'static str, region: Region, device: Option<usize>) {
         let (command, register) = (id(self.commands.len()), id(self.registers.len()));
         self.tasks.push(Task { label: Label { what, region }, commands: command..command, registers: register..register, device });
+    }
+
+    /// Adds a register that [`Self::hold`] would add, and that has memory from the start of the run on. If a device lacks the memory, the
+    /// run ends before it writes any output.
+    ///
+    /// # Panics
+    /// Panics if a task has begun.
+    pub fn hold_from_start(&mut self, device: usize, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> Tile {
+        let tile = self.hold(device, matrix, rows, cols);
+        self.registers.infos[tile.reg.0 as usize].from_start = true;
+        tile
     }
 
     /// Adds a register that the device with the index `device` holds from the first task that uses the register to the last one. The register
@@ -249,12 +263,12 @@ impl Plan {
     fn info_of_window(&self, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> RegisterInfo {
         let dtype = self.matrices[matrix.0 as usize].dtype;
         let window = Some(Window { matrix, row: rows.start, col: cols.start });
-        RegisterInfo { rows: rows.len(), cols: cols.len(), dtype, window, holder: None }
+        RegisterInfo { rows: rows.len(), cols: cols.len(), dtype, window, holder: None, from_start: false }
     }
 
     /// Adds a register of scratch memory. No routine of this crate uses scratch memory in its plans at present.
     pub fn scratch(&mut self, rows: usize, cols: usize) -> Tile {
-        self.register(RegisterInfo { rows, cols, dtype: self.dtype, window: None, holder: None })
+        self.register(RegisterInfo { rows, cols, dtype: self.dtype, window: None, holder: None, from_start: false })
     }
 
     fn push(&mut self, command: Command) {

@@ -228,16 +228,24 @@ impl Machine {
         &self.0.fills[device]
     }
 
-    /// The number of floating-point operations of products that a device computes per second. The first call for a device and a type measures
-    /// this number, which takes up to a second. `None` if the measurement fails.
-    pub(crate) fn product_rate(&self, device: usize, dtype: DType) -> Option<f64> {
-        let mut rates = self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = rates.get(&(device, dtype)).copied();
-        known.or_else(|| {
-            let rate = product_rate(&self.runtimes()[device], dtype).ok()?;
-            rates.insert((device, dtype), rate);
-            Some(rate)
-        })
+    /// The number of floating-point operations of products that a device computes per second, as measured or else as its facts estimate.
+    pub(crate) fn product_rate(&self, device: usize, dtype: DType) -> f64 {
+        let rates = self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner);
+        rates.get(&(device, dtype)).copied().unwrap_or(self.runtimes()[device].facts().rates.flops)
+    }
+
+    /// Measures the speeds of devices in products of a type, which takes up to a second for each device. A speed that has been measured is not
+    /// measured again, and the estimate stands for a speed whose measurement fails. The caller holds the locks of the devices.
+    pub(crate) fn measure_rates(&self, devices: &[usize], dtype: DType) {
+        for &device in devices {
+            let runtime = &self.runtimes()[device];
+            if self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&(device, dtype)) {
+                continue;
+            }
+            runtime.make_room();
+            let rate = product_rate(runtime, dtype).unwrap_or(runtime.facts().rates.flops);
+            self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner).insert((device, dtype), rate);
+        }
     }
 
     pub(crate) fn schedules(&self) -> &Schedules {

@@ -264,6 +264,9 @@ impl Machine {
         let planner = Planner { machine: self, problem, memory, devices, resident };
         let runtimes = planner.runtimes();
         let _exclusive = self.exclusive(devices);
+        if planner.needs_rates() {
+            self.measure_rates(devices, problem.dtype());
+        }
         // Devices that are the same GPU share the memory of the GPU. Some devices with idle copies do not state their memory size.
         // If a device runs out of memory during the run, the memory that the devices `others` keep for later calls is freed.
         let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::ValueEnum;
+use lapidary::backend::{DeviceFacts, DeviceKind};
 use lapidary::{DType, Machine, Precision};
 
 use crate::dense::Dense;
@@ -61,7 +62,7 @@ enum Placement {
 
 /// Order of the system, divided by the order of the system that warms the devices up.
 const WARM_UP_PART: u32 = 8;
-/// Maximum order of the system that warms the devices up. Its blocks are as large as those of a larger system.
+/// Maximum order of the system that warms the devices up.
 const LONGEST_WARM_UP: u32 = 8192;
 
 const HELP: &str = "\
@@ -73,8 +74,8 @@ is 1. The speed counts 2/3·n³ + 3/2·n² operations, also with --mxp. The matr
 dominant. The matrix of --mxp is HPL's, which needs row exchanges and more refinement steps. If the
 refinement does not converge, the factors are in f64 and the exit status is 1.
 
-A system of an eighth of the order is solved before the timed part, so that drivers have loaded the
-kernels. The first run on a device is still slower, because it measures speeds, which later runs
+A system of an eighth of the order, at most 8192, is solved before the timed part, so that drivers have
+loaded most of the kernels. The first run on a device is still slower, because it measures speeds, which later runs
 reuse. Run twice, and take the second result.
 
 Examples:
@@ -160,7 +161,12 @@ fn check_memory(args: &Args, machine: &Machine) -> Result<()> {
         let bytes = n.saturating_mul(n).saturating_mul(size_of::<f64>() + size_of::<f32>());
         return memory::check(&format!("{what} with a copy of A in f32"), bytes);
     }
-    let has_copy = args.memory == Placement::Device && machine.devices().any(|device| device.host_memory);
+    // the driver of a processor keeps the copies of its devices in host memory
+    let is_copied = |device: &DeviceFacts| match device.host_memory {
+        true => args.memory == Placement::Device,
+        false => device.identity.kind == DeviceKind::Cpu,
+    };
+    let has_copy = machine.devices().any(is_copied);
     let shapes = [(n, n), (n, 1)].repeat(if has_copy { 2 } else { 1 });
     memory::check_matrices::<f64>(&what, &shapes)
 }
@@ -175,8 +181,9 @@ fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -
     Ok((result, seconds))
 }
 
-/// Solves a small system as the large one is solved, so that the drivers have loaded the kernels before the timed part. The first run of a
-/// kernel in a process takes milliseconds, in which the other queues of the device may stand still.
+/// Solves a small system as the large one is solved, so that the drivers have loaded most of the kernels before the timed part. The first
+/// run of a kernel in a process takes milliseconds, in which the other queues of the device may stand still. Blocks of the large system may
+/// be wider, for which other kernels may be chosen.
 fn warm_up(args: &Args, machine: &Machine, progress: &Progress) -> Result<()> {
     let order = args.n.div_ceil(WARM_UP_PART).min(LONGEST_WARM_UP);
     let solve = || {

@@ -224,7 +224,9 @@ fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) ->
         (None, _) => chosen,
         // the memory of the device determines the width of the panels; the caller's width is that of the strips in which panels pass through
         (Some(nb), Place::Streamed) => Blocking { kc: nb.min(chosen.kc), ..chosen },
-        (Some(nb), Place::Shared | Place::Held { .. } | Place::Distributed { .. }) => Blocking { nb, ..chosen },
+        // panels that do not fit into the memory of a device are not used
+        (nb, Place::Distributed { .. }) => devices.distributed(p.m, p.n, nb).unwrap_or(chosen),
+        (Some(nb), Place::Shared | Place::Held { .. }) => Blocking { nb, ..chosen },
     }
 }
 

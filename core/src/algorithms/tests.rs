@@ -264,8 +264,10 @@ fn commands_are_counted_before_a_plan_is_made() {
     let limits = [None, Some(1 << 10), Some(5000), Some(100 << 10)];
     for ((m, n), limit) in sizes.into_iter().flat_map(|size| limits.map(|limit| (size, limit))) {
         let resident = Resources { resident: true, ..within(None, 1) };
-        for resources in [within(limit, 1), within(limit, 3), resident] {
-            for problem in problems(m, n) {
+        let unlike = Resources { shares: vec![3, 0, 1], ..within(limit, 3) };
+        for resources in [within(limit, 1), within(limit, 3), unlike, resident] {
+            let narrow = Problem::Getrf { problem: factorisation(m, n, Layout::ColMajor), nb: Some(2) };
+            for problem in problems(m, n).into_iter().chain([narrow]) {
                 let plan = problem.plan(&resources).unwrap();
                 assert_eq!(problem.commands(&resources), plan.commands().len(), "{problem:?} with {resources:?}");
                 assert_eq!(problem.operation(), plan.operation());
@@ -307,6 +309,8 @@ fn commands_of_endless_problems_are_counted_without_their_blocks() {
         // the count of the commands must not overflow, or `check` would panic
         for limit in [None, Some(1 << 10), Some(usize::MAX)] {
             let _ = problem.check(&within(limit, 1));
+            let _ = problem.check(&within(limit, 2));
+            let _ = problem.check(&Resources { shares: vec![1, 0], ..within(limit, 2) });
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// Minimum number of groups for each device, if there are enough blocks. With more groups the devices finish closer together.
+/// Mean number of groups of the devices, if there are enough blocks. With more groups the devices finish closer together.
 const GROUPS_PER_DEVICE: usize = 4;
-/// Maximum number of blocks of a group. LU sends a panel to the other devices before one of them can factor the next panel, and no panel has
-/// to arrive before a device factors several panels in a row.
+/// Maximum number of blocks of a group. A device factors the panels of a group one after the other, and waits for a panel of another device
+/// only before the first of them. Longer groups would hardly shorten the waits, and would leave devices without work at the end.
 const LONGEST_GROUP: usize = 4;
 
 /// Consecutive blocks of columns that one device holds.
@@ -19,7 +19,8 @@ pub(crate) struct Group {
 
 /// Distributes blocks of columns over devices in proportion to their `shares`, at least one of which is positive.
 pub(crate) fn groups(blocks: usize, shares: &[u32]) -> Vec<Group> {
-    let length = (blocks / (GROUPS_PER_DEVICE * shares.len().max(1))).clamp(1, LONGEST_GROUP);
+    let devices = shares.iter().filter(|&&share| share > 0).count();
+    let length = (blocks / (GROUPS_PER_DEVICE * devices)).clamp(1, LONGEST_GROUP);
     let (mut groups, mut held) = (Vec::new(), vec![0; shares.len()]);
     for first in (0..blocks).step_by(length) {
         // the next group goes to the device that then holds the smallest multiple of its share

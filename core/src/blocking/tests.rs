@@ -234,7 +234,7 @@ fn two_panels_and_four_strips_take_the_memory_of_a_factorisation_on_one_device()
             let Blocking { nb, nc, kc, place, .. } = devices.getrf(m, n);
             if m * n <= limit / 8 * 7 / 8 {
                 assert_eq!(place, Place::Held { loads: true });
-                assert_eq!(nb, PANELS_OF_ONE_QUEUE.width(order).unwrap_or(order.max(1)));
+                assert_eq!(nb, PANELS_WITHOUT_LOOKAHEAD.width(order).unwrap_or(order.max(1)));
                 continue;
             }
             let fits = |nb: usize| 3 * 8 * m * nb <= limit;

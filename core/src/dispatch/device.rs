@@ -100,7 +100,8 @@ impl DeviceState {
             own: BinaryHeap::new(),
             held,
             next_held: 0,
-            wanted: 0,
+            // registers that have memory from the start on count as used by command 0
+            wanted: 1,
             transfers: Default::default(),
             out: None,
             gives_up_memory: false,

@@ -57,7 +57,7 @@ impl Dispatcher<'_> {
         Ok(Memory::Assigned)
     }
 
-    /// Whether all held registers that a task uses have memory, or have had memory.
+    /// Whether all held registers that the plan uses before the end of a task have memory, or have had memory.
     pub(super) fn held_have_memory(&self, device: usize, task: u32) -> bool {
         self.next_held(device, self.plan.tasks()[task as usize].commands.end).is_none()
     }

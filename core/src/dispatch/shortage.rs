@@ -13,7 +13,6 @@
 //!
 //! The run fails when all devices have left the run and no device has tasks.
 
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use crate::command::CommandId;
@@ -111,7 +110,7 @@ impl Dispatcher<'_> {
             }
             self.begun[task as usize] = false;
             if self.task_unmet[task as usize] == 0 {
-                self.ready.push(Reverse(task));
+                self.make_ready(task);
             }
             self.untaken += 1;
             self.changed = true;

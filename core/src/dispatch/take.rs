@@ -11,9 +11,9 @@ impl Dispatcher<'_> {
         let tasks = match self.plan.tasks()[task as usize].device {
             None => &mut self.ready,
             Some(device) if self.last_kernel(task).is_none() => {
-                // all transfers of a task are in the same direction
-                let first = self.plan.tasks()[task as usize].commands.start;
-                let queue = self.queue_of(device, first);
+                let commands = self.plan.tasks()[task as usize].commands.clone();
+                let queue = self.queue_of(device, commands.start);
+                debug_assert!(commands.into_iter().all(|c| self.queue_of(device, c) == queue), "a task loads only or stores only");
                 &mut self.devices[device].transfers[queue as usize]
             }
             Some(device) => &mut self.devices[device].own,

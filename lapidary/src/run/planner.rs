@@ -21,6 +21,9 @@ pub(crate) struct Planner<'a> {
     pub resident: bool,
 }
 
+/// The share of the fastest device in a matrix that devices of different models hold together.
+const SHARE_OF_FASTEST: f64 = 16.0;
+
 impl<'a> Planner<'a> {
     pub fn runtimes(&self) -> Vec<&'a DeviceRuntime> {
         self.devices.iter().map(|&device| &self.machine.runtimes()[device]).collect()
@@ -50,20 +53,32 @@ impl<'a> Planner<'a> {
     }
 
     /// The shares of the devices in a matrix that they hold together. Devices of the same model have equal shares, and the shares of other
-    /// devices are proportional to their measured speeds.
+    /// devices are proportional to their speeds: the measured speeds ([`Machine::measure_rates`]), or before the first measurement the
+    /// estimates in the facts of the devices.
     fn shares(&self) -> Vec<u32> {
         let equal = vec![1; self.devices.len()];
-        let runtimes = self.runtimes();
-        let is_like_first = |runtime: &&DeviceRuntime| runtime.facts().identity == runtimes[0].facts().identity;
-        if !matches!(self.problem, Problem::Getrf { .. }) || runtimes.iter().all(is_like_first) {
+        if !matches!(self.problem, Problem::Getrf { .. }) || self.has_one_model() {
             return equal;
         }
         let rate = |&device: &usize| self.machine.product_rate(device, self.problem.dtype());
-        let Some(rates) = self.devices.iter().map(rate).collect::<Option<Vec<f64>>>() else { return equal };
+        let rates: Vec<f64> = self.devices.iter().map(rate).collect();
         let fastest = rates.iter().copied().fold(0.0, f64::max);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number from 0 to 100")]
-        let share = |rate: f64| (100.0 * rate / fastest).round() as u32;
-        if fastest > 0.0 { rates.into_iter().map(share).collect() } else { equal }
+        // a few steps, so that the shares do not follow each disturbance of a measurement
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number from 0 to 16")]
+        let share = |rate: f64| (SHARE_OF_FASTEST * rate / fastest).round() as u32;
+        if fastest > 0.0 && fastest.is_finite() { rates.into_iter().map(share).collect() } else { equal }
+    }
+
+    /// Whether devices of different models would hold the matrix together, so that their speeds matter.
+    pub fn needs_rates(&self) -> bool {
+        let copies = |reach: &Reach| reach.in_place.first() == Some(&false);
+        matches!(self.problem, Problem::Getrf { .. }) && !self.has_one_model() && self.reaches(usize::MAX).iter().all(copies)
+    }
+
+    /// Whether all devices are of the same model.
+    fn has_one_model(&self) -> bool {
+        let runtimes = self.runtimes();
+        runtimes.iter().all(|runtime| runtime.facts().identity == runtimes[0].facts().identity)
     }
 
     /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that

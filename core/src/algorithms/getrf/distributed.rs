@@ -6,7 +6,8 @@
 //! update. After step k the rows beside panel k are final, and are stored.
 //!
 //! While the devices load the matrix, one of them factors the panels of the first group, and the devices update each block that they have
-//! loaded with these panels. The steps of these panels therefore update the first group only.
+//! loaded with these panels. The steps of these panels therefore update the first group only. The exchanges of rows in these panels wait until
+//! all blocks have been updated, since the update of a block exchanges its rows one panel after the other.
 
 use std::ops::Range;
 
@@ -94,9 +95,23 @@ impl<'a> Distribution<'a> {
         }
     }
 
-    /// The columns on the left of panel `k`, whose rows step `k` exchanges.
-    fn exchanged(&self, k: usize) -> Range<usize> {
-        if self.p.pivoting { 0..self.panels[k].start } else { 0..0 }
+    /// The panels with whose pivots step `k` exchanges rows on their left.
+    fn exchanging(&self, k: usize) -> Range<usize> {
+        match () {
+            () if !self.p.pivoting || k + 1 < self.early => 0..0,
+            () if k + 1 == self.early => 0..self.early,
+            () => k..k + 1,
+        }
+    }
+
+    /// The columns on the left of panel `k` that a device holds.
+    fn left(&self, device: usize, k: usize) -> Vec<Part> {
+        self.own(device, &(0..self.panels[k].start))
+    }
+
+    /// Whether a device holds any columns.
+    fn takes_part(&self, device: usize) -> bool {
+        self.groups.iter().any(|group| group.device == device)
     }
 
     /// Whether a device needs the elements of panel `k`, which another device factors.
@@ -104,9 +119,9 @@ impl<'a> Distribution<'a> {
         device != self.owner(k) && !self.own(device, &(self.panels[k].end..self.p.n)).is_empty()
     }
 
-    /// The devices other than `but`.
-    fn others(&self, but: usize) -> impl Iterator<Item = usize> + use<> {
-        (0..self.devices).filter(move |&device| device != but)
+    /// The devices other than `but` that hold columns.
+    fn others(&self, but: usize) -> impl Iterator<Item = usize> {
+        (0..self.devices).filter(move |&device| device != but && self.takes_part(device))
     }
 
     /// The rows that step `k` completes in all columns. The last step also completes the rows below the last panel.
@@ -154,11 +169,12 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> 
         // the owner stores the pivots, `info`, and the panel if another device needs it
         let of_send = 2 + usize::from(receivers > 0);
         // the other devices load the pivots, and some of them the panel; the owner of the next panel loads `info`, unless it sent it
-        let of_receive = d.devices - 1 + receivers + usize::from(has_next && d.owner(k + 1) != d.owner(k));
+        let of_receive = d.others(d.owner(k)).count() + receivers + usize::from(has_next && d.owner(k + 1) != d.owner(k));
         // a step of the first group updates the blocks of the other groups one by one
         let next = usize::from(has_next && k + 1 != d.early);
         let blocks = next + if k < d.early { d.blocks.len() - d.early } else { 0 };
-        let of_updates = (blocks + parts(&d.updated(k))) * of_update(p, &panels[k]) + parts(&d.exchanged(k));
+        let exchanged: usize = d.exchanging(k).map(|panel| parts(&(0..panels[panel].start))).sum();
+        let of_updates = (blocks + parts(&d.updated(k))) * of_update(p, &panels[k]) + exchanged;
         let of_stores = if d.final_rows(k).is_empty() { 0 } else { parts(&(0..p.n)) };
         of_send + of_receive + of_updates + usize::from(has_next) + of_stores
     };
@@ -167,7 +183,8 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> 
 }
 
 fn hold(plan: &mut Plan, d: &Distribution<'_>, m: Matrices) -> Held {
-    let groups = d.groups.iter().enumerate().map(|(at, group)| plan.hold(group.device, m.a, &(0..d.p.m), &d.cols(at))).collect();
+    let groups =
+        d.groups.iter().enumerate().map(|(at, group)| plan.hold_from_start(group.device, m.a, &(0..d.p.m), &d.cols(at))).collect();
     let mut panels = Vec::new();
     for (k, cols) in d.panels.iter().enumerate() {
         let mut on = |device| d.receives(device, k).then(|| plan.hold(device, m.a, &(cols.start..d.p.m), cols));
@@ -238,17 +255,23 @@ fn update_block(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, bl
     }
 }
 
-/// Adds the task of a device that updates its columns with panel `k`, and exchanges the rows of its columns on the left of the panel.
+/// Adds the task of a device that updates its columns with panel `k`, and exchanges the rows of its columns on the left.
 fn update(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, device: usize) {
-    let (right, left) = (d.own(device, &d.updated(k)), d.own(device, &d.exchanged(k)));
-    let (Some(first), Some(last)) = (left.iter().chain(&right).next(), left.iter().chain(&right).next_back()) else { return };
+    let right = d.own(device, &d.updated(k));
+    let left: Vec<_> = d.exchanging(k).flat_map(|panel| d.left(device, panel).into_iter().map(move |part| (panel, part))).collect();
+    let parts = || left.iter().map(|(_, part)| part).chain(&right).map(|part| &part.cols);
+    let (Some(first), Some(last)) = (parts().map(|cols| cols.start).min(), parts().map(|cols| cols.end).max()) else { return };
     let row = d.panels[k].start;
-    plan.task_on(device, "update", region(&(row..d.p.m), &(first.cols.start..last.cols.end)));
+    let top = left.first().map_or(row, |(panel, _)| d.panels[*panel].start);
+    plan.task_on(device, "update", region(&(top..d.p.m), &(first..last)));
     let next = d.panels.get(k + 1).filter(|_| d.owner(k + 1) == device);
     let beside_panel = next.map(|next| PanelShape { rows: d.p.m - next.start, cols: next.len() });
     let panel = panel_on(d, held, k, device);
     right.iter().for_each(|part| update_strip(plan, d.p, &panel, from_row(d, held, row, part), beside_panel));
-    left.iter().for_each(|part| exchange(plan, row, from_row(d, held, row, part), panel.ipiv, beside_panel));
+    for (panel, part) in &left {
+        let (row, ipiv) = (d.panels[*panel].start, held.pivots[*panel][device]);
+        exchange(plan, row, from_row(d, held, row, part), ipiv, beside_panel);
+    }
 }
 
 /// Adds the task of a device that stores the rows that step `k` has completed.

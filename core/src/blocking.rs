@@ -6,7 +6,7 @@ mod groups;
 use std::ops::Range;
 
 use crate::enums::Side;
-use crate::plan::{footprint, held_footprint};
+use crate::plan::footprint;
 use crate::scalar::DType;
 
 pub(crate) use groups::{Group, groups};
@@ -381,37 +381,6 @@ impl Resources {
         Blocking { mc: m, nc, kc, nb, share: 1, place: Place::Streamed }
     }
 
-    /// Block sizes of LU of a matrix that several devices hold together, with panels of `nb` columns if this number is given. `None` if a device
-    /// works in place, if the memory of a device has no room for its columns, for the panels of the first group, and for three other panels,
-    /// or if the matrix has too many blocks.
-    pub(crate) fn distributed(&self, m: usize, n: usize, nb: Option<usize>) -> Option<Blocking> {
-        let limit = self.copy_limit().filter(|_| self.all_copy)?;
-        let devices = self.shares.iter().filter(|&&share| share > 0).count().max(1);
-        let per_device = |blocks: usize| m.min(n).div_ceil(blocks * devices);
-        let chosen = per_device(MAX_BLOCKS_PER_DEVICE).max(per_device(BLOCKS_PER_DEVICE).min(WIDE_PANEL));
-        let unit = if chosen < Lookahead::UNIT { LEAST_TILE } else { Lookahead::UNIT };
-        let nb = nb.unwrap_or(chosen.next_multiple_of(unit).max(LEAST_TILE));
-        if block_count(n, nb) > MAX_DISTRIBUTED_BLOCKS {
-            return None;
-        }
-        let groups = groups(block_count(n, nb), &self.shares);
-        let longest = groups.iter().map(|group| group.blocks.len()).fold(0, usize::max);
-        let taken = |blocks: usize| held_footprint(blocks.saturating_mul(nb), longest.saturating_mul(nb));
-        let held = |device: usize| {
-            groups
-                .iter()
-                .filter(|group| group.device == device)
-                .map(|group| taken(group.blocks.len()))
-                .fold(0, usize::saturating_add)
-        };
-        let panels = groups.first().map_or(0, |group| group.blocks.len()) + 3;
-        let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add(panels.saturating_mul(taken(1)));
-        let columns = |bytes: usize| bytes / self.element / m.max(1);
-        let fits = most <= columns(self.memory.unwrap_or(limit) / 8 * 7) && taken(longest) <= columns(self.buffer.unwrap_or(limit));
-        let place = Place::Distributed { shares: self.shares.clone() };
-        fits.then_some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
-    }
-
     /// Block sizes of the LU factorisation of an m×n matrix.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
@@ -471,15 +440,6 @@ const HELD_BLOCKS: usize = 8;
 /// The panels of a host matrix on a device that factors no panel beside an update. The device loads and stores parts of the matrix while it
 /// computes.
 const PANELS_WITHOUT_LOOKAHEAD: Lookahead = Lookahead { min_order: 4096, min_nb: 512 };
-/// Number of blocks of a distributed matrix for each device, unless the blocks are then wider than [`WIDE_PANEL`]. With more blocks, the
-/// devices finish closer together, but the products of the updates have fewer terms.
-const BLOCKS_PER_DEVICE: usize = 8;
-/// Maximum number of blocks of a distributed matrix for each device.
-const MAX_BLOCKS_PER_DEVICE: usize = 16;
-/// Maximum number of blocks of a distributed matrix.
-const MAX_DISTRIBUTED_BLOCKS: usize = 4096;
-/// Number of columns of a panel above which the products of updates are hardly faster.
-const WIDE_PANEL: usize = 1024;
 /// Maximum number of columns of a strip of a panel of LU that passes through a device. A product with this number of terms accesses each
 /// element of its result once for 2048 terms.
 const MAX_TERMS: usize = 2048;

@@ -1,6 +1,19 @@
-//! Groups of blocks of columns, which devices hold.
+//! Block sizes of LU of a matrix that several devices hold together, and the groups of blocks that each device holds.
 
 use std::ops::Range;
+
+use super::{Blocking, LEAST_TILE, Lookahead, Place, Resources, block_count};
+use crate::plan::held_footprint;
+
+/// Number of blocks of a distributed matrix for each device, unless the blocks are then wider than [`WIDE_PANEL`]. With more blocks, the
+/// devices finish closer together, but the products of the updates have fewer terms.
+const BLOCKS_PER_DEVICE: usize = 8;
+/// Maximum number of blocks of a distributed matrix for each device.
+const MAX_BLOCKS_PER_DEVICE: usize = 16;
+/// Maximum number of blocks of a distributed matrix.
+const MAX_DISTRIBUTED_BLOCKS: usize = 4096;
+/// Number of columns of a panel above which the products of updates are hardly faster.
+const WIDE_PANEL: usize = 1024;
 
 /// Mean number of groups of the devices, if there are enough blocks. With more groups the devices finish closer together.
 const GROUPS_PER_DEVICE: usize = 4;
@@ -32,6 +45,39 @@ pub(crate) fn groups(blocks: usize, shares: &[u32]) -> Vec<Group> {
         groups.push(Group { device, blocks: first..(first + length).min(blocks) });
     }
     groups
+}
+
+impl Resources {
+    /// Block sizes of LU of a matrix that several devices hold together, with panels of `nb` columns if this number is given. `None` if a device
+    /// works in place, if the memory of a device has no room for its columns, for the panels of the first group, and for three other panels,
+    /// or if the matrix has too many blocks.
+    pub(crate) fn distributed(&self, m: usize, n: usize, nb: Option<usize>) -> Option<Blocking> {
+        let limit = self.copy_limit().filter(|_| self.all_copy)?;
+        let devices = self.shares.iter().filter(|&&share| share > 0).count().max(1);
+        let per_device = |blocks: usize| m.min(n).div_ceil(blocks * devices);
+        let chosen = per_device(MAX_BLOCKS_PER_DEVICE).max(per_device(BLOCKS_PER_DEVICE).min(WIDE_PANEL));
+        let unit = if chosen < Lookahead::UNIT { LEAST_TILE } else { Lookahead::UNIT };
+        let nb = nb.unwrap_or(chosen.next_multiple_of(unit).max(LEAST_TILE));
+        if block_count(n, nb) > MAX_DISTRIBUTED_BLOCKS {
+            return None;
+        }
+        let groups = groups(block_count(n, nb), &self.shares);
+        let longest = groups.iter().map(|group| group.blocks.len()).fold(0, usize::max);
+        let taken = |blocks: usize| held_footprint(blocks.saturating_mul(nb), longest.saturating_mul(nb));
+        let held = |device: usize| {
+            groups
+                .iter()
+                .filter(|group| group.device == device)
+                .map(|group| taken(group.blocks.len()))
+                .fold(0, usize::saturating_add)
+        };
+        let panels = groups.first().map_or(0, |group| group.blocks.len()) + 3;
+        let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add(panels.saturating_mul(taken(1)));
+        let columns = |bytes: usize| bytes / self.element / m.max(1);
+        let fits = most <= columns(self.memory.unwrap_or(limit) / 8 * 7) && taken(longest) <= columns(self.buffer.unwrap_or(limit));
+        let place = Place::Distributed { shares: self.shares.clone() };
+        fits.then_some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
+    }
 }
 
 #[cfg(test)]

@@ -127,7 +127,8 @@ pub fn reach(device: usize, facts: &DeviceFacts, bindings: &[RawMat]) -> Reach {
 ///
 /// # Safety
 /// The memory of the bindings must be as the plan declares (shapes, element types, written or read), and nothing else may access
-/// this memory until `run` returns. The [`reach`] of the schedule must have been computed from the same bindings and devices.
+/// this memory until `run` returns. The [`reach`] of the schedule must have been computed from the same bindings and devices; a device that
+/// could work in place on a matrix may be declared to copy it.
 ///
 /// # Errors
 /// Returns the first error of a command or an allocation of the run. The error of a command names the command, its task and its
@@ -168,7 +169,7 @@ impl<'p> Run<'p> {
     /// # Safety
     /// The contract of [`run`] must hold as long as engine threads use this value: the memory of the bindings is as the plan
     /// declares, nothing else accesses this memory, and the [`reach`] of the schedule was computed from the same bindings and
-    /// devices. Each device may have only one engine thread.
+    /// devices, as [`run`] allows. Each device may have only one engine thread.
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule, bindings: &'p [RawMat]) -> Self {
         let state = State { dispatcher: schedule.dispatcher(), error: None, waiting: 0, changes: 0 };

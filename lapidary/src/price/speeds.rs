@@ -155,12 +155,36 @@ fn traffic(instructions: &[Instruction<RawMat>]) -> [usize; 2] {
 
 impl Cost for Speeds {
     fn seconds(&self, plan: &Plan, command: &Command) -> f64 {
-        let transfer = |way: usize, tile| self.transfers.map_or(0.0, |ways| ways[way].seconds(plan.bytes_of(tile)));
+        // a device that works in host memory reads and writes each byte of a copy once
+        let copy = |bytes: usize| 2.0 * bytes as f64 / self.memory.unwrap_or(f64::INFINITY);
+        let transfer = |way: usize, bytes| self.transfers.map_or_else(|| copy(bytes), |ways| ways[way].seconds(bytes));
         match command {
-            Command::Ld(ld) => transfer(0, ld.tile),
-            Command::St(st) => transfer(1, st.tile),
+            Command::Ld(ld) => transfer(0, plan.bytes_of(ld.tile)),
+            Command::St(st) => transfer(1, plan.bytes_of(st.tile)),
             Command::Exec(exec) => self.instruction(&exec.instruction, plan.dtype()),
             Command::Mark(_) | Command::Bar(_) => 0.0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::Layout;
+    use lapidary_core::command::Command;
+    use lapidary_core::instruction::Region;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_in_host_memory_takes_time() {
+        let mut plan = Plan::new("copy", DType::F64);
+        let a = plan.input("A", (1000, 1), Layout::ColMajor);
+        plan.task("copy", Region { row: 0, col: 0, rows: 1000, cols: 1 });
+        plan.ld(a, &(0..1000), &(0..1));
+        let load = plan.commands().iter().find(|command| matches!(command, Command::Ld(_))).unwrap();
+        let in_host_memory = Speeds { memory: Some(1e9), ..Speeds::default() };
+        assert!((in_host_memory.seconds(&plan, load) - 16e-6).abs() < 1e-9);
+        let copying = Speeds { transfers: Some([Transfer { latency: 1.0, bandwidth: 1e3 }; 2]), ..in_host_memory };
+        assert!((copying.seconds(&plan, load) - 9.0).abs() < 1e-9);
     }
 }

@@ -110,7 +110,8 @@ impl Prediction {
         let of_device = |device: usize| {
             let busy =
                 Queue::ALL.map(|queue| share(timeline.covered(|entry| (entry.lane.device, entry.lane.queue) == (device, queue))));
-            Shares { busy, idle: 1.0 - share(timeline.covered(|entry| entry.lane.device == device)) }
+            // rounding errors of a device that is never idle must not print as -0
+            Shares { busy, idle: (1.0 - share(timeline.covered(|entry| entry.lane.device == device))).max(0.0) }
         };
         let shares = (0..devices).map(of_device).collect();
         let plan = schedule.plan();

@@ -228,9 +228,7 @@ impl Refusal {
 /// The first two lines of a table.
 fn header(shapes: &[Shape]) -> String {
     let routine = shapes.first().map_or("", |shape| shape.routine.name());
-    let columns =
-        [routine, "devices", "seconds", "GFLOP/s", "efficiency", "LD %", "EXEC %", "ST %", "idle %", "host GB/s", "limit"];
-    format!("| {} |\n|{}", columns.join(" | "), "---|".repeat(columns.len()))
+    format!("| {routine} | {} |\n|{}", COLUMNS.join(" | "), "---|".repeat(1 + COLUMNS.len()))
 }
 
 fn save(args: &Args, profile: &DeviceProfile, dtype: DType, predictions: &[Value]) -> Result<()> {

@@ -13,15 +13,15 @@ pub trait Cost {
     /// Number of seconds that `command` of `plan` takes, if no other device runs a kernel at the same time.
     fn seconds(&self, plan: &Plan, command: &Command) -> f64;
 
-    /// The time by which a kernel takes longer for each other device that runs a kernel at the same time, as a multiple of its time
-    /// alone. The value is 0 for a device whose hardware no other device shares, and 1 for devices that share all of their hardware.
+    /// The slowdown s by other devices: while d other devices run kernels, a kernel of this device takes 1 + s·d times its run time alone.
+    /// The value is 0 for a device whose hardware no other device shares, and 1 for devices that share all of their hardware.
     fn slowdown(&self) -> f64 {
         0.0
     }
 
-    /// The time by which a kernel takes longer while another kernel queue of the same device runs a kernel, as a multiple of its time
-    /// alone. `is_panel` states whether one of the two kernels factors a panel of LU. The value 1 means that two kernels at the same time
-    /// take as long as one after the other.
+    /// The slowdown s by the other kernel queue of the same device: while both queues run a kernel, each kernel takes 1 + s times its run
+    /// time alone. `is_panel` states whether one of the two kernels factors a panel of LU. With s = 1, two kernels in two queues take as
+    /// long as one after the other in one queue.
     fn queue_slowdown(&self, is_panel: bool) -> f64 {
         let _ = is_panel;
         0.0
@@ -341,8 +341,8 @@ mod tests {
         assert_eq!((timeline.covered(|entry| entry.issue.command == 1) * 1e3).round(), 1.0);
     }
 
-    /// Two devices that share all their hardware compute products of 100 and 300 operations, at 1000 operations per second. While
-    /// both compute, each is half as fast.
+    /// Two devices share all of their hardware. One computes a product of 100 operations, and the other a product of 300 operations. A
+    /// device that computes alone performs 1000 operations per second. While both compute, each performs 500 operations per second.
     #[test]
     fn devices_that_share_hardware_slow_each_other_down() {
         struct Shared;

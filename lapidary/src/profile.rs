@@ -25,9 +25,8 @@ pub struct DeviceProfile {
     pub queues: usize,
     /// Whether the device computes on host memory directly, without a copy.
     pub host_memory: bool,
-    /// The time by which a kernel takes longer for each of the devices `sharers` that computes at the same time, as a multiple of its time
-    /// alone. In a simulation, all devices of this profile slow each other down by this number. It is 0 if the device was measured
-    /// alone.
+    /// The slowdown s by other devices: while d of the devices `sharers` run kernels, a kernel of this device takes 1 + s·d times its run
+    /// time alone. A simulation uses s for every pair of devices of this profile. The value is 0 if the device was measured alone.
     pub slowdown: f64,
     /// Names of the devices that computed while `slowdown` was measured.
     pub sharers: Vec<String>,
@@ -48,8 +47,8 @@ pub struct DeviceProfile {
 pub struct TypeProfile {
     /// When and how LU on this device alone works in panels.
     pub lookahead: Option<Lookahead>,
-    /// The time by which a kernel takes longer while another kernel queue of the device factors a panel of LU, and the panel while the
-    /// kernel runs, as a multiple of the time alone. The value 1 means that both at the same time take as long as one after the other.
+    /// The slowdown s by the other kernel queue: while one kernel queue factors a panel of LU and the other runs another kernel, each of the
+    /// two kernels takes 1 + s times its run time alone. With s = 1, both kernels take as long as one after the other.
     pub beside_panel: f64,
     /// For each kernel, the seconds of several shapes. A shape is given by its sizes m, n and k. C of a product is m×n, and its inner
     /// size is k. The triangle of a triangular solve has the order m, and there are n right-hand sides. The matrix of a factorisation

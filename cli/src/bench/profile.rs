@@ -20,7 +20,7 @@ pub struct Args {
     /// Measure this element type only [default: all types in which the devices compute]
     #[arg(long, value_enum)]
     dtype: Option<DTypeFlag>,
-    /// Leave out shapes of a kernel that would take longer than this number of seconds
+    /// Skip shapes of a kernel whose expected run time exceeds this number of seconds
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = parse_seconds)]
     longest: f64,
     /// Write the profile to FILE; - is standard output
@@ -30,8 +30,8 @@ pub struct Args {
 
 const HELP: &str = "\
 The profile holds the measured times of kernels of several shapes and of transfers between pageable
-host memory and the device. If several devices are selected, the profile of the first also holds how
-much slower its products are while the others compute, since devices may share hardware.
+host memory and the device. If several devices are selected, the profile is that of the first, and also
+states how much slower its products are while the others compute, since devices may share hardware.
 `lapidary plan --profile FILE` predicts calls.
 
 Examples:

@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "D", value_parser = parse_positive)]
     devices: Vec<usize>,
     /// Predict the call with the measured times in FILE, which `bench profile` wrote, in place of a cost model. Prints no commands.
-    /// Lists of sizes or numbers of devices give a table
+    /// With several sizes or several numbers of devices, prints a table
     #[arg(long, value_name = "FILE", conflicts_with_all = ["gflops", "bandwidth", "latency", "memory_limit", "queues"])]
     profile: Option<PathBuf>,
     /// Number of kernel queues of the only device, on which the matrices lie

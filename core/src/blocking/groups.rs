@@ -24,9 +24,9 @@ const LONGEST_GROUP: usize = 4;
 /// Consecutive blocks of columns that one device holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Index of the device that holds the blocks.
+    /// Index, among the devices of the call, of the device that holds these blocks in its memory.
     pub device: usize,
-    /// Indices of the blocks.
+    /// Indices of the blocks, counted from the left of the matrix.
     pub blocks: Range<usize>,
 }
 

@@ -65,11 +65,11 @@ pub(super) struct DeviceState {
     /// this device, and the ready tasks with kernels that use held registers of this device. The dispatcher skips those tasks of `own`
     /// that a device has already taken.
     pub own: BinaryHeap<Reverse<u32>>,
-    /// The held registers that need memory of this device, in the order in which the plan first uses them.
+    /// The held registers of this device that need device memory, sorted by the first command of the plan that uses each of them.
     pub held: Vec<Reg>,
-    /// Index of the first entry of `held` whose register has had no memory yet.
+    /// Index in `held` of the next register that gets memory.
     pub next_held: usize,
-    /// The held registers that commands before this one use are to get memory.
+    /// Each register of `held` that a command before this command uses has memory, or its memory has been requested.
     pub wanted: CommandId,
     /// The ready tasks that transfer held registers of this device, for each kind of [`Queue`].
     pub transfers: [BinaryHeap<Reverse<u32>>; 3],

@@ -184,9 +184,9 @@ impl DeviceRuntime {
         self.repeat(|| restore.as_ref().map_or(Ok(()), launch), || launch(&instruction))
     }
 
-    /// Measures by how much longer a product takes while another kernel queue of the device factors a panel of `width` columns, as a
-    /// multiple of the time of a product alone. The value 1 means that both kernels at the same time take as long as one after the other.
-    /// The method returns 1 if the device has one kernel queue.
+    /// Measures the slowdown s by the other kernel queue: while one kernel queue of the device computes a product and the other factors a
+    /// panel of `width` columns, each of the two kernels takes 1 + s times its run time alone. With s = 1, both kernels in two queues take
+    /// as long as one after the other in one queue. For a device with one kernel queue, the method measures nothing and returns 1.
     ///
     /// # Errors
     /// The device has too little memory left, or a command failed.
@@ -222,8 +222,8 @@ impl DeviceRuntime {
         Ok(((both - longer) / shorter).clamp(0.0, 1.0))
     }
 
-    /// Computes products of order n until `is_done` is true, so that another device of the same hardware can be measured while this
-    /// device is busy.
+    /// Runs products of order n on this device until another thread sets `is_done`. Meanwhile, that thread measures another device, which
+    /// may share hardware with this device.
     ///
     /// # Errors
     /// The device has too little memory left, or a command failed.

@@ -98,7 +98,8 @@ impl Speeds {
     }
 }
 
-/// The kernel whose measured times give the price of an instruction. Row exchanges are priced by the memory bandwidth.
+/// The kernel from whose measured times the time of an instruction is estimated. `None` if the time is estimated from the memory bandwidth,
+/// as the time of row exchanges is.
 fn kernel<O: Extent + Copy>(instruction: &Instruction<O>) -> Option<TimedKernel> {
     timed(instruction).map(|(kernel, _)| kernel).filter(|kernel| *kernel != TimedKernel::Laswp)
 }

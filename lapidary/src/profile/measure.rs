@@ -75,7 +75,8 @@ impl Measurement<'_> {
         Ok(transfers)
     }
 
-    /// Measures a kernel. Shapes that would take too long, or for which the memory does not suffice, are left out.
+    /// Measures the run times of a kernel, one for each shape. Skips a shape if its expected run time exceeds `longest`, or if the memory of
+    /// the device has no room for its matrices.
     fn kernel(&mut self, kernel: TimedKernel, dtype: DType) -> Result<Vec<([usize; 3], f64)>> {
         let (mut measured, mut speed) = (Vec::new(), 0.0_f64);
         for sizes in WIDTHS.into_iter().flat_map(|width| shapes(kernel, width)) {
@@ -128,8 +129,8 @@ impl Measurement<'_> {
 
 impl Machine {
     /// Measures the profile of the device with the index `device` for the element types `dtypes`, while the other devices of the machine
-    /// are idle. Then measures how much slower products are while the other devices compute, since devices may share hardware. Shapes of
-    /// a kernel that would take longer than `longest` seconds are left out. `tell` is called before each measurement with the number of
+    /// are idle. Then measures the slowdown of products on this device while the other devices compute products, since devices may share
+    /// hardware. The method skips a shape of a kernel if the expected run time exceeds `longest` seconds. `tell` is called before each measurement with the number of
     /// completed measurements, the number of all measurements, and the name of the measurement.
     ///
     /// # Errors
@@ -163,8 +164,8 @@ impl Machine {
     }
 }
 
-/// Measures by how much longer a product takes for each of `others` that computes products at the same time, as a multiple of its time
-/// alone.
+/// Measures the slowdown s by other devices: while the d devices `others` compute products, a product on the device of `runtime` takes
+/// 1 + s·d times its run time alone.
 fn slowdown(runtime: &DeviceRuntime, others: &[&DeviceRuntime], dtype: DType) -> Result<f64> {
     let time = || runtime.time_kernel(TimedKernel::Gemm, dtype, [BUSY_ORDER; 3]).map(|times| times.median());
     if others.is_empty() {

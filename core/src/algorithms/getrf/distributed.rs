@@ -170,7 +170,7 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> 
         let of_send = 2 + usize::from(receivers > 0);
         // the other devices load the pivots, and some of them the panel; the owner of the next panel loads `info`, unless it sent it
         let of_receive = d.others(d.owner(k)).count() + receivers + usize::from(has_next && d.owner(k + 1) != d.owner(k));
-        // a step of the first group updates the blocks of the other groups one by one
+        // a panel of the first group updates each block of the other groups by commands of its own
         let next = usize::from(has_next && k + 1 != d.early);
         let blocks = next + if k < d.early { d.blocks.len() - d.early } else { 0 };
         let exchanged: usize = d.exchanging(k).map(|panel| parts(&(0..panels[panel].start))).sum();

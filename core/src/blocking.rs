@@ -2,6 +2,7 @@
 //! and from the devices of the call.
 
 mod groups;
+mod parts;
 
 use std::ops::Range;
 
@@ -10,6 +11,7 @@ use crate::plan::footprint;
 use crate::scalar::DType;
 
 pub(crate) use groups::{Group, groups};
+pub use parts::Part;
 
 /// Block sizes of one call of a routine. The function `plan` of each algorithm names the block sizes that the algorithm uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,15 +28,21 @@ pub struct Blocking {
     /// Maximum number of tasks into which the update of one step of LU is divided. More tasks balance the load of the devices
     /// better, but fewer tasks load the panel less often.
     pub share: usize,
-    /// Where LU keeps its matrix during the call.
+    /// Where the matrix of a call lies during the call, and which devices work on it.
     pub place: Place,
 }
 
-/// Where LU keeps its matrix during a call.
+/// Where the matrix of a call lies during the call, and which devices work on it. LU uses the places `Streamed`, `Distributed` and `Held`;
+/// products and triangular solves use the place `Divided`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The matrix stays in host memory. The devices of the call load and store strips of it, or work on it in place.
     Shared,
+    /// The matrix stays in host memory, as for `Shared`. Each device computes its own parts of it first.
+    Divided {
+        /// The parts of the matrix, in the order of the plan.
+        parts: Vec<Part>,
+    },
     /// The matrix stays in host memory. The only device of the call has memory for two panels: it factors one panel while it loads the next.
     Streamed,
     /// Each device of the call holds some columns of the matrix during the whole call.
@@ -132,6 +140,11 @@ pub fn partition(n: usize, r: usize) -> Vec<Range<usize>> {
     blocks
 }
 
+/// Cuts a range into blocks of length `r`, as [`partition`] does.
+pub(crate) fn blocks(range: &Range<usize>, r: usize) -> Vec<Range<usize>> {
+    partition(range.len(), r).into_iter().map(|block| range.start + block.start..range.start + block.end).collect()
+}
+
 /// Number of blocks that [`partition`] returns for the same arguments.
 #[must_use]
 pub fn block_count(n: usize, r: usize) -> usize {
@@ -159,6 +172,9 @@ pub struct Resources {
     pub memory: Option<usize>,
     /// The smallest maximum size of a buffer, in bytes, of the devices that copy. `None` if all devices work in place.
     pub buffer: Option<usize>,
+    /// Smallest extent of the parts into which a result is divided among devices of different models: a device computes at least as long as it
+    /// loads the other operands of the part. `usize::MAX` if all devices are of the same model, and so need the same time for equal parts.
+    pub tail: usize,
     /// Size of one element in bytes.
     pub element: usize,
     /// Whether every device of the call copies the first matrix of the plan, so that none works on it in place.
@@ -245,27 +261,38 @@ impl Resources {
         if self.resident {
             return Blocking::of_product(mc, nc, usize::MAX, nc);
         }
+        if let (true, Some(limit)) = (self.devices() > 1, self.copy_limit())
+            && let Some(blocking) = self.divided_product(limit, [m, n, k])
+        {
+            return blocking;
+        }
         let most = if self.copy_limit().is_none() { MAX_TILE } else { usize::MAX };
         let blocks = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
         // halve the longer side of the block until every device has a block and no block is too large
         while (blocks(mc, nc) < self.devices() || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
             halve_longer(&mut mc, &mut nc);
         }
-        // with several large blocks for each device, a slow device can compute fewer blocks than the others
-        let is_shared = self.devices() > 1 && self.copy_limit().is_some();
-        while is_shared && blocks(mc, nc) < TASKS_PER_DEVICE.saturating_mul(self.devices()) && mc.max(nc) > MAX_TILE {
-            halve_longer(&mut mc, &mut nc);
-        }
         let Some(limit) = self.copy_limit() else { return Blocking::of_product(mc, nc, usize::MAX, nc) };
-        self.held_block(limit, [mc, nc, k]).unwrap_or_else(|| {
+        self.held_block(limit, [mc, nc, k], false).unwrap_or_else(|| {
             let [mc, nc, kc] = self.copied_tile(limit, [mc, nc, k]);
             Blocking::of_product(mc, nc, kc, nc)
         })
     }
 
+    /// Block sizes of a product that is divided among several devices: its longer side is divided, so that the devices together load as few
+    /// elements as possible. `None` if the memory suffices for small blocks only.
+    fn divided_product(&self, limit: usize, [m, n, k]: [usize; 3]) -> Option<Blocking> {
+        let parts = self.divided(m, n, m > n);
+        let rows = parts.iter().map(|part| part.rows.len()).max()?;
+        let cols = parts.iter().map(|part| part.cols.len()).max()?;
+        let blocking = self.held_block(limit, [rows, cols, k], parts.len() > self.devices())?;
+        Some(Blocking { place: Place::Divided { parts }, ..blocking })
+    }
+
     /// Block sizes of a product for a device that keeps a block of C, of at most m×n elements, while panels of A and B pass through it.
-    /// `None` if the memory suffices for small blocks only, for which square tiles of A, B and C transfer no more elements.
-    fn held_block(&self, limit: usize, [m, n, k]: [usize; 3]) -> Option<Blocking> {
+    /// `None` if the memory suffices for small blocks only, for which square tiles of A, B and C transfer no more elements. `has_successor`
+    /// states that the device computes further blocks, also if this block has m×n elements.
+    fn held_block(&self, limit: usize, [m, n, k]: [usize; 3], has_successor: bool) -> Option<Blocking> {
         let (mut mc, mut nc) = (m, n);
         while mc.saturating_mul(nc) > self.memory.unwrap_or(limit) / self.element {
             if mc.min(nc) < LEAST_HELD {
@@ -280,7 +307,7 @@ impl Resources {
             let widths = std::iter::successors(Some(widest), |&width| (width > LEAST_WIDEST).then(|| half(width)));
             let blockings = widths.map(|kc| Blocking::of_product(mc, nc, kc, strip_width(mc, kc)));
             // a device that computes several blocks loads strips of the next block before it has stored the last strips of a block
-            let blocks = if (mc, nc) == (m, n) { 1 } else { 2 };
+            let blocks = if (mc, nc) == (m, n) && !has_successor { 1 } else { 2 };
             let is_usable = |blocking: &Blocking| blocking.has_strips() && block_count(k, blocking.kc) <= MAX_COUNTED_BLOCKS;
             if let Some(blocking) = blockings.take_while(is_usable).find(|blocking| self.fits_held(limit, blocking, k, blocks)) {
                 return Some(blocking);
@@ -320,7 +347,9 @@ impl Resources {
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
         let strip = STRIP.max(longest_strip(n)).min(nrhs.max(1));
         if self.holds_triangle(n, nb, strip) {
-            return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, place: Place::Shared };
+            let one = self.devices() == 1;
+            let place = if one { Place::Shared } else { Place::Divided { parts: self.divided(n, nrhs, false) } };
+            return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, place };
         }
         let (mc, nb, nc, kc) = match self.copy_limit() {
             None => {
@@ -335,14 +364,14 @@ impl Resources {
         Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, place: Place::Shared }
     }
 
-    /// Whether the call has a single device, which copies and can hold a triangle of order `n` in blocks of `nb` rows, together with three
+    /// Whether each device that copies can hold a triangle of order `n` in blocks of `nb` rows, together with three
     /// strips of right-hand sides: one that is loaded, one for which it solves, and one that is stored. The memory of a register may be
     /// twice as large as its elements ([`footprint`]).
     fn holds_triangle(&self, n: usize, nb: usize, strip: usize) -> bool {
         let (triangle, strips) = (n.saturating_mul(n.saturating_add(nb)), n.saturating_mul(strip).saturating_mul(6));
         let fits = |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements <= limit / self.element);
         let largest = n.saturating_mul(nb.max(strip)).saturating_mul(2);
-        self.devices() == 1 && fits(triangle.saturating_add(strips), self.memory) && fits(largest, self.copy_limit())
+        fits(triangle.saturating_add(strips), self.memory) && fits(largest, self.copy_limit())
     }
 
     /// Block sizes of exchanges in an m×n matrix: exchanges of rows if `side` is left, and of columns if `side` is right. A strip

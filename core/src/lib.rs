@@ -71,7 +71,7 @@ pub mod value;
 pub use args::{Checked, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Trsm};
 pub use background::{CopyPool, copy_threads, in_background};
 pub use batch::{Batch, BatchMut, BatchShape, RawBatch};
-pub use blocking::{Blocking, Lookahead, Place, Resources};
+pub use blocking::{Blocking, Lookahead, Part, Place, Resources};
 pub use clock::Instant;
 pub use command::{Command, CommandId, PanelShape, Queue};
 pub use device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, SharedRect, Work};

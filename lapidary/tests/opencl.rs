@@ -292,7 +292,7 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     let scope = Scope { min: 64, ..few() };
     let resources = |devices, element, bytes| {
         let (shares, limit, all_copy, resident) = (vec![1; devices], Some(bytes), true, false);
-        Resources { shares, memory: limit, buffer: limit, element, all_copy, resident, lookahead: None }
+        Resources { shares, memory: limit, buffer: limit, tail: usize::MAX, element, all_copy, resident, lookahead: None }
     };
     for (element, n) in [(4, scope.min), (8, scope.min), (4, 2 * scope.max), (8, 2 * scope.max)] {
         let tiles = |devices| {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::args::{Checked, Gemm};
-use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, block_count, partition};
+use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, Part, block_count, blocks, partition};
 use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
@@ -122,11 +122,13 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let a = plan.input("A", p.op_a.shape((p.m, p.k)), Layout::ColMajor);
     let b = plan.input("B", p.op_b.shape((p.k, p.n)), Layout::ColMajor);
     let c = plan.output("C", (p.m, p.n), Layout::ColMajor);
-    for rows in partition(p.m, blocking.mc) {
-        for cols in partition(p.n, blocking.nc) {
-            plan.task("C", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
-            let mut block = Block { plan: &mut plan, p, a, b, c, rows: &rows, cols: &cols };
-            if p.scales_only() { block.scale(blocking) } else { block.compute(blocking) }
+    for Part { rows, cols, device } in blocking.parts(p.m, p.n) {
+        for rows in blocks(&rows, blocking.mc) {
+            for cols in blocks(&cols, blocking.nc) {
+                plan.task_for(device, "C", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
+                let mut block = Block { plan: &mut plan, p, a, b, c, rows: &rows, cols: &cols };
+                if p.scales_only() { block.scale(blocking) } else { block.compute(blocking) }
+            }
         }
     }
     plan
@@ -136,22 +138,26 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
 /// a lower bound of the number of commands.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
-    let (down, across) = (block_count(p.m, blocking.mc), block_count(p.n, blocking.nc));
-    let blocks = down.saturating_mul(across);
-    if across > MAX_COUNTED_BLOCKS {
-        return blocks;
-    }
-    let strips_across: usize = partition(p.n, blocking.nc).into_iter().map(|cols| block_count(cols.len(), blocking.nb)).sum();
-    let strips = strips_across.saturating_mul(down);
-    // each strip of C has an `ST` command, and also an `LD` command unless β is zero
-    let of_c = strips.saturating_mul(if p.beta.is_zero() { 1 } else { 2 });
-    if p.scales_only() {
-        return strips.saturating_add(of_c);
-    }
-    let panels = blocking.panel_count(p.k);
-    // panels of A and B are loaded once for each block, except that the last panel of B is loaded strip by strip
-    let of_a_and_b = blocks.saturating_mul(panels.saturating_mul(2) - 1).saturating_add(strips);
-    [of_c, of_a_and_b, strips.saturating_mul(panels)].into_iter().fold(0, usize::saturating_add)
+    let of_part = |Part { rows, cols, .. }: Part| {
+        let (down, across) = (block_count(rows.len(), blocking.mc), block_count(cols.len(), blocking.nc));
+        let blocks = down.saturating_mul(across);
+        if across > MAX_COUNTED_BLOCKS {
+            return blocks;
+        }
+        let strips_across: usize =
+            partition(cols.len(), blocking.nc).into_iter().map(|cols| block_count(cols.len(), blocking.nb)).sum();
+        let strips = strips_across.saturating_mul(down);
+        // each strip of C has an `ST` command, and also an `LD` command unless β is zero
+        let of_c = strips.saturating_mul(if p.beta.is_zero() { 1 } else { 2 });
+        if p.scales_only() {
+            return strips.saturating_add(of_c);
+        }
+        let panels = blocking.panel_count(p.k);
+        // panels of A and B are loaded once for each block, except that the last panel of B is loaded strip by strip
+        let of_a_and_b = blocks.saturating_mul(panels.saturating_mul(2) - 1).saturating_add(strips);
+        [of_c, of_a_and_b, strips.saturating_mul(panels)].into_iter().fold(0, usize::saturating_add)
+    };
+    blocking.parts(p.m, p.n).into_iter().map(of_part).fold(0, usize::saturating_add)
 }
 
 /// One block of C, and the plan to which its commands are added.
@@ -168,8 +174,7 @@ struct Block<'a> {
 impl Block<'_> {
     /// The columns of C in each strip of the block.
     fn strips(&self, blocking: &Blocking) -> Vec<Range<usize>> {
-        let start = self.cols.start;
-        partition(self.cols.len(), blocking.nb).into_iter().map(|strip| start + strip.start..start + strip.end).collect()
+        blocks(self.cols, blocking.nb)
     }
 
     /// The register of a strip of C, which holds the old elements unless β is zero.

@@ -87,7 +87,7 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let (matrices, panels) = (Matrices { a, ipiv, info }, partition(p.order(), blocking.nb));
     if !panels.is_empty() {
         match &blocking.place {
-            Place::Shared => shared::emit(&mut plan, p, matrices, &panels, blocking),
+            Place::Shared | Place::Divided { .. } => shared::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Streamed => streamed::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Held { loads } => held::emit(&mut plan, p, matrices, &panels, *loads),
             Place::Distributed { shares } => distributed::emit(&mut plan, p, matrices, &panels, shares),
@@ -107,7 +107,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let panels = partition(p.order(), blocking.nb);
     match &blocking.place {
         _ if panels.is_empty() => 0,
-        Place::Shared => shared::commands(p, &panels, blocking),
+        Place::Shared | Place::Divided { .. } => shared::commands(p, &panels, blocking),
         Place::Streamed => streamed::commands(p, &panels, blocking),
         Place::Held { loads } => held::commands(p, &panels, *loads),
         Place::Distributed { shares } => distributed::commands(p, &panels, shares),

@@ -226,7 +226,7 @@ fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) ->
         (Some(nb), Place::Streamed) => Blocking { kc: nb.min(chosen.kc), ..chosen },
         // panels that do not fit into the memory of a device are not used
         (nb, Place::Distributed { .. }) => devices.distributed(p.m, p.n, nb).unwrap_or(chosen),
-        (Some(nb), Place::Shared | Place::Held { .. }) => Blocking { nb, ..chosen },
+        (Some(nb), Place::Shared | Place::Divided { .. } | Place::Held { .. }) => Blocking { nb, ..chosen },
     }
 }
 

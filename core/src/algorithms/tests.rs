@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::batched::{self, Each, Solve};
 use super::{MAX_COMMANDS, Problem, gemm, getrf, getrs, laswp, trsm};
-use crate::blocking::{Blocking, Place, Resources};
+use crate::blocking::{Blocking, Part, Place, Resources};
 use crate::command::{Command, CommandId, Effects};
 use crate::dispatch::Reach;
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
@@ -26,6 +26,17 @@ const SIZES: [usize; 5] = [1, 3, 4, 8, 11];
 
 fn blocking(share: usize) -> Blocking {
     Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share, place: Place::Shared }
+}
+
+/// A result of m rows and n columns that is divided between two devices, by rows or by columns: the second device has two parts.
+fn divided(m: usize, n: usize, by_rows: bool) -> Place {
+    let extent = if by_rows { m } else { n };
+    let ranges = [(0, 0..extent / 3), (1, extent / 3..extent - extent / 4), (1, extent - extent / 4..extent)];
+    let part = |(device, along): (usize, Range<usize>)| {
+        let (rows, cols) = if by_rows { (along, 0..n) } else { (0..m, along) };
+        Part { rows, cols, device: Some(device) }
+    };
+    Place::Divided { parts: ranges.into_iter().filter(|(_, along)| !along.is_empty()).map(part).collect() }
 }
 
 fn product(m: usize, n: usize, k: usize, alpha: f64, beta: f64) -> gemm::Problem {
@@ -50,6 +61,10 @@ fn plans() -> Vec<Plan> {
     for (m, n) in SIZES.into_iter().flat_map(|m| SIZES.map(|n| (m, n))) {
         plans.extend([(0, 2.0), (7, 0.0), (12, 1.0)].map(|(k, beta)| gemm::plan(&product(m, n, k, 1.0, beta), &blocking(1))));
         plans.push(gemm::plan(&product(m, n, 6, 1.0, 2.0), &Blocking { nc: 7, ..blocking(1) }));
+        for by_rows in [false, true] {
+            let divided = Blocking { nc: 7, place: divided(m, n, by_rows), ..blocking(1) };
+            plans.extend([2.0, 0.0].map(|beta| gemm::plan(&product(m, n, 6, 1.0, beta), &divided)));
+        }
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
         for (layout, loads) in [(Layout::ColMajor, false), (Layout::ColMajor, true), (Layout::RowMajor, true)] {
@@ -72,6 +87,8 @@ fn plans() -> Vec<Plan> {
             for side in SIDES {
                 let problem = triangle(m, n, side, op);
                 plans.extend([0, 1].map(|mc| trsm::plan(&problem, &Blocking { mc, ..blocking(1) })));
+                let place = divided(problem.order(), problem.nrhs(), false);
+                plans.push(trsm::plan(&problem, &Blocking { mc: 1, place, ..blocking(1) }));
                 plans.push(trsm::plan(&trsm::Problem { alpha: Value::F64(0.0), ..problem }, &blocking(1)));
             }
         }
@@ -255,7 +272,7 @@ fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
     let all_copy = limit.is_some();
-    Resources { shares: vec![1; devices], memory: limit, buffer: limit, element: 8, all_copy, resident: false, lookahead: None }
+    Resources { shares: vec![1; devices], memory: limit, buffer: limit, tail: usize::MAX, element: 8, all_copy, resident: false, lookahead: None }
 }
 
 #[test]

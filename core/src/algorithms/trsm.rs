@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::algorithms::gemm::column_major;
 use crate::args::{Checked, Trsm};
-use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, block_count, partition};
+use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, Part, block_count, blocks, partition};
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
@@ -141,12 +141,15 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
 /// lower bound of the number of commands.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
-    let (blocks, tasks) = (block_count(p.order(), blocking.nb), block_count(p.nrhs(), blocking.nc));
+    let parts = blocking.parts(p.order(), p.nrhs());
+    let blocks = block_count(p.order(), blocking.nb);
+    let tasks: usize = parts.iter().map(|part| block_count(part.cols.len(), blocking.nc)).sum();
     if blocks.max(tasks) > MAX_COUNTED_BLOCKS {
         return blocks.max(tasks);
     }
     if blocking.mc > 0 {
-        let strips: usize = partition(p.nrhs(), blocking.nc).into_iter().map(|task| block_count(task.len(), blocking.mc)).sum();
+        let of_part = |part: &Part| partition(part.cols.len(), blocking.nc);
+        let strips: usize = parts.iter().flat_map(of_part).map(|task| block_count(task.len(), blocking.mc)).sum();
         let (loads, of_strip) = if p.alpha.is_zero() { (0, 2) } else { (blocks, 1 + 2 * blocks) };
         return strips.saturating_mul(of_strip).saturating_add(tasks.saturating_mul(loads));
     }
@@ -161,34 +164,36 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
 /// its registers and solves for strips of `mc` right-hand sides, one after another. Otherwise a task loads parts of T and of the known
 /// part of X for each block.
 pub(crate) fn emit(plan: &mut Plan, p: &Problem, matrices: [MatrixId; 2], blocking: &Blocking) {
-    let mut blocks = partition(p.order(), blocking.nb);
+    let mut along = partition(p.order(), blocking.nb);
     if !p.is_forward() {
-        blocks.reverse();
+        along.reverse();
     }
-    for across in partition(p.nrhs(), blocking.nc) {
-        let [rows, cols] = p.rect(&(0..p.order()), &across);
-        plan.task("X", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
-        if blocking.mc > 0 {
-            solve_strips(plan, p, matrices, &blocks, &across, blocking.mc);
-        } else {
-            blocks.iter().for_each(|along| solve_block(plan, p, matrices, along, &across, blocking.kc));
+    for Part { cols, device, .. } in blocking.parts(p.order(), p.nrhs()) {
+        for across in blocks(&cols, blocking.nc) {
+            let [rows, cols] = p.rect(&(0..p.order()), &across);
+            plan.task_for(device, "X", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
+            if blocking.mc > 0 {
+                solve_strips(plan, p, matrices, &along, &across, blocking.mc);
+            } else {
+                along.iter().for_each(|along| solve_block(plan, p, matrices, along, &across, blocking.kc));
+            }
         }
     }
 }
 
 /// Adds the commands that solve for the right-hand sides `across`, in strips of `width` right-hand sides. Each strip is loaded and stored
 /// once, and each part of T is loaded once for all strips.
-fn solve_strips(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocks: &[Range<usize>], across: &Range<usize>, width: usize) {
+fn solve_strips(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &[Range<usize>], across: &Range<usize>, width: usize) {
     let mut rows_of_t = Vec::new();
-    for strip in partition(across.len(), width) {
-        let [rows, cols] = p.rect(&(0..p.order()), &(across.start + strip.start..across.start + strip.end));
+    for strip in blocks(across, width) {
+        let [rows, cols] = p.rect(&(0..p.order()), &strip);
         if p.alpha.is_zero() {
             set_to_zero(plan, p, b, [&rows, &cols]);
             continue;
         }
         let x = plan.ld(b, &rows, &cols);
         let part_of_x = |along: &Range<usize>| part(x, p.rect(along, &(0..strip.len())));
-        for (i, along) in blocks.iter().enumerate() {
+        for (i, along) in along.iter().enumerate() {
             let solved = p.solved(along);
             let reach = solved.start.min(along.start)..solved.end.max(along.end);
             if rows_of_t.len() == i {

@@ -44,6 +44,7 @@ fn in_place(devices: usize) -> Resources {
         shares: vec![1; devices],
         memory: None,
         buffer: None,
+        tail: usize::MAX,
         element: 8,
         all_copy: false,
         resident: false,
@@ -118,9 +119,15 @@ fn a_block_of_a_product_stays_on_the_device_while_panels_pass() {
     assert_eq!((widths(&other, 20_000), other.nb), (vec![320, 320, 624, 1248, 2496, 4992, 10_000], 1248));
     // the last panel of a narrow product is short, because its transfers take longer than its products
     assert_eq!(blocking(80 << 30, [20_000, 1300, 20_000]).kc, LEAST_WIDEST);
-    // several devices share the blocks
+    // several devices share the columns, or the rows if there are more of them
     let shared = copying(3, 80 << 30).gemm(24_000, 24_000, 24_000);
-    assert_eq!((shared.mc, shared.nc), (6000, 6000));
+    assert_eq!((shared.mc, shared.nc), (24_000, 8000));
+    let parts = |blocking: Blocking| blocking.parts(24_000, 24_000).into_iter().map(|part| (part.rows, part.cols, part.device));
+    let whole = 0..24_000;
+    let thirds = [0..8000, 8000..16_000, 16_000..24_000].into_iter().zip(0..);
+    assert!(parts(shared).eq(thirds.map(|(cols, device)| (whole.clone(), cols, Some(device)))));
+    let tall = copying(2, 80 << 30).gemm(30_000, 20_000, 20_000);
+    assert_eq!((tall.mc, tall.nc), (15_008, 20_000));
     // within 2 GiB, the result is cut into blocks
     let cut = blocking(2 << 30, [24_000; 3]);
     assert_eq!((cut.mc, cut.nc, cut.kc), (12_000, 6000, 1504));
@@ -179,7 +186,7 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
             let Blocking { mc, nb, nc, kc, .. } = resources.trsm(n, nrhs);
             if mc > 0 {
                 // the device holds the triangle
-                assert!(devices == 1 && nc == nrhs && mc >= nrhs.min(STRIP), "{n}: {mc}");
+                assert!(nc == nrhs && mc >= nrhs.min(STRIP), "{n}: {mc}");
                 assert!(partition(n, nb).len() <= HELD_BLOCKS && nb >= n.min(TRSM_NB), "{n}: {nb}");
             } else {
                 assert!(!is_held(&resources, 4 * n * (n + nrhs)), "{n}, {nrhs}");

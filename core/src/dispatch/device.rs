@@ -1,7 +1,7 @@
 //! The state that the dispatcher keeps for each device.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use super::{KERNEL_QUEUES, Lane, Reach};
 use crate::command::{CommandId, Queue};
@@ -65,6 +65,8 @@ pub(super) struct DeviceState {
     /// this device, and the ready tasks with kernels that use held registers of this device. The dispatcher skips those tasks of `own`
     /// that a device has already taken.
     pub own: BinaryHeap<Reverse<u32>>,
+    /// The ready tasks of which this device is the owner.
+    pub owned: BTreeSet<u32>,
     /// The held registers of this device that need device memory, sorted by the first command of the plan that uses each of them.
     pub held: Vec<Reg>,
     /// Index in `held` of the next register that gets memory.
@@ -98,6 +100,7 @@ impl DeviceState {
             last_queue: queues - 1,
             follows: registers.held().next().is_some() || (!copies && queues > 1),
             own: BinaryHeap::new(),
+            owned: BTreeSet::new(),
             held,
             next_held: 0,
             // registers that have memory from the start on count as used by command 0

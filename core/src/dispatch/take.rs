@@ -2,13 +2,22 @@
 
 use std::cmp::Reverse;
 
-use crate::dispatch::device::Taken;
+use crate::dispatch::device::{DeviceState, Taken};
 use crate::dispatch::{Dispatcher, Lane};
+use crate::instruction::Region;
+use crate::plan::Task;
 
 impl Dispatcher<'_> {
     /// Adds a task whose predecessors are done to the tasks that a device may take.
     pub(super) fn make_ready(&mut self, task: u32) {
-        let tasks = match self.plan.tasks()[task as usize].device {
+        let Task { device, owner, .. } = self.plan.tasks()[task as usize];
+        if let Some(owner) = owner {
+            if !self.begun[task as usize] {
+                self.devices[owner].owned.insert(task);
+            }
+            return;
+        }
+        let tasks = match device {
             None => &mut self.ready,
             Some(device) if self.last_kernel(task).is_none() => {
                 let commands = self.plan.tasks()[task as usize].commands.clone();
@@ -42,6 +51,9 @@ impl Dispatcher<'_> {
         if transfer.is_some() {
             self.devices[device].transfers[lane.queue as usize].pop();
         }
+        if let Some(owner) = self.plan.tasks()[task as usize].owner {
+            self.devices[owner].owned.remove(&task);
+        }
         self.changed = true;
         self.untaken -= 1;
         self.begun[task as usize] = true;
@@ -70,21 +82,47 @@ impl Dispatcher<'_> {
         true
     }
 
-    /// Finds the first task, in plan order, that `device` may begin. Returns `None` also if the device should leave this task to faster
+    /// Finds the first task, in plan order, that `device` may begin. Returns `None` also if the device should leave this task to other
     /// devices.
     fn next_task(&mut self, device: usize) -> Option<u32> {
         let leaves = self.should_leave_to_faster(device);
         let Dispatcher { plan, ready, begun, devices, .. } = self;
-        let own = &mut devices[device].own;
+        let DeviceState { own, owned, .. } = &mut devices[device];
         for tasks in [&mut *ready, &mut *own] {
             while tasks.peek().is_some_and(|&Reverse(task)| begun[task as usize]) {
                 tasks.pop();
             }
         }
         // `Reverse` inverts the comparison, so the larger entry is the earlier task
-        let first = if own.peek() > ready.peek() { own } else { ready };
-        let task = first.peek().map(|&Reverse(task)| task);
-        task.filter(|&task| !leaves || plan.tasks()[task as usize].device.is_some())
+        let first = own.peek().max(ready.peek()).map(|&Reverse(task)| task);
+        let is_left = |task: &u32| leaves && plan.tasks()[*task as usize].device.is_none();
+        let first = first.filter(|task| !is_left(task));
+        let owned = owned.first().copied();
+        first.into_iter().chain(owned).min().or_else(|| self.task_of_another(device))
+    }
+
+    /// The task of another device that `device` should run, because it has nothing else to do and finishes the task before the other device
+    /// finishes all tasks that it has not begun. This is the last task of the device that needs the longest for these tasks.
+    fn task_of_another(&self, device: usize) -> Option<u32> {
+        if !self.devices[device].taken.is_empty() {
+            return None;
+        }
+        let seconds = |device: usize, task: &u32| self.size(*task) / self.reach[device].flops;
+        let left = |other: usize| {
+            let DeviceState { owned, out, .. } = &self.devices[other];
+            let total: f64 = owned.iter().map(|task| seconds(other, task)).sum();
+            let total = if out.is_some() { f64::INFINITY } else { total };
+            owned.last().map(|&last| (total, last))
+        };
+        let longest = (0..self.devices.len()).filter_map(left).max_by(|a, b| a.0.total_cmp(&b.0));
+        longest.filter(|(total, last)| total.is_infinite() || seconds(device, last) < *total).map(|(_, last)| last)
+    }
+
+    /// The number of elements that a task computes, to which its number of operations is proportional.
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    fn size(&self, task: u32) -> f64 {
+        let Region { rows, cols, .. } = self.plan.tasks()[task as usize].label.region;
+        rows as f64 * cols as f64
     }
 
     /// Whether the faster devices would finish all remaining tasks before `device` finished one task. The estimate assumes that

@@ -21,11 +21,16 @@ const TILE: usize = 4 * 4 * 8;
 
 /// A plan in which each task scales one tile twice. Each task also has a register that no command uses.
 fn tiles(count: usize) -> Plan {
+    tiles_of(&vec![None; count])
+}
+
+/// The plan that [`tiles`] makes, with an owner of each task.
+fn tiles_of(owners: &[Option<usize>]) -> Plan {
     let mut plan = Plan::new("scale", DType::F64);
-    let c = plan.output("C", (4, 4 * count), Layout::ColMajor);
-    for j in 0..count {
+    let c = plan.output("C", (4, 4 * owners.len()), Layout::ColMajor);
+    for (j, &owner) in owners.iter().enumerate() {
         let cols = 4 * j..4 * j + 4;
-        plan.task("C", Region { row: 0, col: cols.start, rows: 4, cols: 4 });
+        plan.task_for(owner, "C", Region { row: 0, col: cols.start, rows: 4, cols: 4 });
         plan.window(c, &(0..4), &cols);
         let tile = plan.ld(c, &(0..4), &cols);
         plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile });
@@ -132,6 +137,45 @@ fn a_slow_device_takes_a_task_unless_the_others_are_done_before() {
     };
     // while the slow device runs one task, the fast device runs four tasks
     assert_eq!([3, 4, 5].map(takes), [false, true, true]);
+}
+
+#[test]
+fn a_device_takes_its_own_tasks_and_then_the_last_task_of_a_device_that_has_many() {
+    let owners = [Some(0), Some(1), Some(1), Some(1), Some(1)];
+    let takes = |speed| {
+        let schedule = Schedule::new(tiles_of(&owners), vec![in_place(speed), in_place(1.0)]).unwrap();
+        let mut dispatcher = schedule.dispatcher();
+        let mut take = |device: usize| {
+            let command = ask(&mut dispatcher, device, Queue::Exec)?;
+            assert_eq!(ask(&mut dispatcher, device, Queue::Exec), Some(command + 1), "both kernels of the task");
+            [command, command + 1].map(|command| dispatcher.complete(Lane::new(device, Queue::Exec), command));
+            Some(command / COMMANDS)
+        };
+        [take(1), take(0), take(0), take(0)]
+    };
+    // the second device has three tasks left, then two, then one
+    assert_eq!(takes(1.0), [Some(1), Some(0), Some(4), Some(3)]);
+    assert_eq!(takes(0.4), [Some(1), Some(0), Some(4), None], "the device would take longer than the owner for two tasks");
+    assert_eq!(takes(0.3), [Some(1), Some(0), None, None]);
+}
+
+#[test]
+fn a_device_that_is_busy_takes_only_its_own_tasks() {
+    let schedule = Schedule::new(tiles_of(&[Some(0), Some(1)]), vec![copying(9), copying(9)]).unwrap();
+    let mut dispatcher = schedule.dispatcher();
+    assert_eq!([(); 2].map(|()| ask(&mut dispatcher, 0, Queue::Ld)), [Some(LD), None]);
+    assert_eq!(ask(&mut dispatcher, 1, Queue::Ld), Some(COMMANDS + LD));
+}
+
+#[test]
+fn the_tasks_of_a_device_that_left_the_run_are_taken_by_others() {
+    let schedule = Schedule::new(tiles_of(&[Some(0), Some(0)]), vec![copying(9), Reach { flops: 0.0, ..copying(9) }]).unwrap();
+    let mut dispatcher = schedule.dispatcher();
+    assert_eq!(ask(&mut dispatcher, 1, Queue::Ld), None);
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), Some(LD));
+    dispatcher.refuse(Lane::new(0, Queue::Ld), LD, short()).unwrap();
+    while !matches!(dispatcher.next(Lane::new(0, Queue::Ld)), Ok(Step::Finished)) {}
+    assert_eq!([(); 2].map(|()| ask(&mut dispatcher, 1, Queue::Ld)), [Some(COMMANDS + LD), None]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ use speeds::Speeds;
 pub(crate) use store::Records;
 
 use crate::machine::Machine;
-use crate::run::Planner;
+use crate::run::{Planner, flops};
 
 /// The data by which a machine chooses the devices of a call.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl HostCall<'_> {
 
     /// Number of floating-point operations of the call.
     pub fn flops(&self) -> f64 {
-        self.instructions().iter().map(Instruction::flops).sum()
+        flops(self.problem, self.memory)
     }
 
     fn runtime(&self, device: usize) -> &DeviceRuntime {

@@ -21,8 +21,17 @@ pub(crate) struct Planner<'a> {
     pub resident: bool,
 }
 
+/// Number of operations of a call before which the speeds of the devices are measured. The measurement takes about as long as a call of this
+/// size on a processor with several cores.
+const WORTH_MEASURING: f64 = 1e11;
+
 /// The share of the fastest device in a matrix that devices of different models hold together.
 const SHARE_OF_FASTEST: f64 = 16.0;
+
+/// Number of floating-point operations of a problem on matrices in `memory`.
+pub(crate) fn flops(problem: &Problem, memory: &[RawMat]) -> f64 {
+    problem.instructions().iter().map(|instruction| instruction.map(|matrix| memory[matrix])).map(|call| call.flops()).sum()
+}
 
 impl<'a> Planner<'a> {
     pub fn runtimes(&self) -> Vec<&'a DeviceRuntime> {
@@ -35,8 +44,8 @@ impl<'a> Planner<'a> {
     /// columns. The other devices load panels from host memory, whose elements must not change meanwhile.
     fn reaches(&self, most: usize) -> Vec<Reach> {
         let limited = |(&device, runtime): (&usize, &DeviceRuntime)| {
-            let memory = runtime.free_memory().min(most);
-            Reach { memory, ..reach(device, runtime.facts(), self.memory) }
+            let (memory, flops) = (runtime.free_memory().min(most), self.machine.product_rate(device, self.problem.dtype()));
+            Reach { memory, flops, ..reach(device, runtime.facts(), self.memory) }
         };
         let reaches: Vec<Reach> = self.devices.iter().zip(self.runtimes()).map(limited).collect();
         if let Problem::Getrf { problem, .. } = self.problem
@@ -52,12 +61,12 @@ impl<'a> Planner<'a> {
         reaches
     }
 
-    /// The shares of the devices in a matrix that they hold together. Devices of the same model have equal shares, and the shares of other
+    /// The shares of the devices in a matrix that they hold together, or in a result that is divided among them. Devices of the same model have equal shares, and the shares of other
     /// devices are proportional to their speeds: the measured speeds ([`Machine::measure_rates`]), or before the first measurement the
     /// estimates in the facts of the devices.
     fn shares(&self) -> Vec<u32> {
         let equal = vec![1; self.devices.len()];
-        if !matches!(self.problem, Problem::Getrf { .. }) || self.has_one_model() {
+        if self.has_one_model() {
             return equal;
         }
         let rate = |&device: &usize| self.machine.product_rate(device, self.problem.dtype());
@@ -69,10 +78,32 @@ impl<'a> Planner<'a> {
         if fastest > 0.0 && fastest.is_finite() { rates.into_iter().map(share).collect() } else { equal }
     }
 
-    /// Whether devices of different models would hold the matrix together, so that their speeds matter.
+    /// Whether devices of different models share the work in proportion to their speeds, and measuring these speeds takes a small part of the
+    /// call.
     pub fn needs_rates(&self) -> bool {
-        let copies = |reach: &Reach| reach.in_place.first() == Some(&false);
-        matches!(self.problem, Problem::Getrf { .. }) && !self.has_one_model() && self.reaches(usize::MAX).iter().all(copies)
+        if self.resident || self.has_one_model() {
+            return false;
+        }
+        let mut copies = self.reaches(usize::MAX).into_iter().map(|reach| reach.in_place.first() == Some(&false));
+        match self.problem {
+            Problem::Getrf { .. } => copies.all(|copies| copies),
+            _ => copies.any(|copies| copies) && flops(self.problem, self.memory) >= WORTH_MEASURING,
+        }
+    }
+
+    /// The smallest extent of a part of a result that devices of different models divide among them ([`Resources::tail`]). A device that
+    /// computes P operations per second and copies B elements per second computes m·k·w products and sums in 2·m·k·w/P seconds, and copies
+    /// the m·k elements of A in m·k/B seconds, so that both take equally long for the width w = P/(2·B).
+    fn tail(&self, reaches: &[Reach]) -> usize {
+        if self.has_one_model() {
+            return usize::MAX;
+        }
+        let element = self.problem.dtype().size() as f64;
+        let copying = self.runtimes().into_iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
+        let width = copying.map(|(runtime, reach)| reach.flops * element / (2.0 * runtime.facts().rates.bandwidth)).fold(0.0, f64::max);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a conversion from a float saturates")]
+        let width = width as usize;
+        width
     }
 
     /// Whether all devices are of the same model.
@@ -93,8 +124,8 @@ impl<'a> Planner<'a> {
         let element = self.problem.dtype().size();
         let lookahead = if let [runtime] = runtimes[..] { runtime.lookahead(self.problem.dtype()) } else { None };
         let all_copy = reaches.iter().all(|reach| reach.in_place.first() == Some(&false));
-        let (shares, resident) = (self.shares(), self.resident);
-        (Resources { shares, memory, buffer, element, all_copy, resident, lookahead }, smallest)
+        let (shares, tail, resident) = (self.shares(), self.tail(reaches), self.resident);
+        (Resources { shares, memory, buffer, tail, element, all_copy, resident, lookahead }, smallest)
     }
 
     /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on

@@ -87,7 +87,7 @@ impl Dispatcher<'_> {
     fn next_task(&mut self, device: usize) -> Option<u32> {
         let leaves = self.should_leave_to_faster(device);
         let Dispatcher { plan, ready, begun, devices, .. } = self;
-        let DeviceState { own, owned, .. } = &mut devices[device];
+        let DeviceState { own, owned, taken, .. } = &mut devices[device];
         for tasks in [&mut *ready, &mut *own] {
             while tasks.peek().is_some_and(|&Reverse(task)| begun[task as usize]) {
                 tasks.pop();
@@ -97,25 +97,30 @@ impl Dispatcher<'_> {
         let first = own.peek().max(ready.peek()).map(|&Reverse(task)| task);
         let is_left = |task: &u32| leaves && plan.tasks()[*task as usize].device.is_none();
         let first = first.filter(|task| !is_left(task));
-        let owned = owned.first().copied();
+        // tasks beyond the one that is loaded while another one is computed stay available to other devices
+        let waiting = taken.iter().filter(|taken| !taken.kernels_are_out()).count();
+        let owned = owned.first().copied().filter(|_| waiting < 2);
         first.into_iter().chain(owned).min().or_else(|| self.task_of_another(device))
     }
 
-    /// The task of another device that `device` should run, because it has nothing else to do and finishes the task before the other device
-    /// finishes all tasks that it has not begun. This is the last task of the device that needs the longest for these tasks.
+    /// The task of another device that `device` should run, because it has nothing else to do. The other device is the one that needs the
+    /// longest for the tasks that it has not begun, and the task is the one with which the two devices finish these tasks the earliest.
+    /// `None` if the other device finishes all of them as early alone.
     fn task_of_another(&self, device: usize) -> Option<u32> {
         if !self.devices[device].taken.is_empty() {
             return None;
         }
-        let seconds = |device: usize, task: &u32| self.size(*task) / self.reach[device].flops;
+        let seconds = |device: usize, task: u32| self.size(task) / self.reach[device].flops;
         let left = |other: usize| {
             let DeviceState { owned, out, .. } = &self.devices[other];
-            let total: f64 = owned.iter().map(|task| seconds(other, task)).sum();
-            let total = if out.is_some() { f64::INFINITY } else { total };
-            owned.last().map(|&last| (total, last))
+            let total: f64 = owned.iter().map(|&task| seconds(other, task)).sum();
+            (if out.is_some() { f64::INFINITY } else { total }, other)
         };
-        let longest = (0..self.devices.len()).filter_map(left).max_by(|a, b| a.0.total_cmp(&b.0));
-        longest.filter(|(total, last)| total.is_infinite() || seconds(device, last) < *total).map(|(_, last)| last)
+        let has_tasks = |other: &usize| !self.devices[*other].owned.is_empty();
+        let (total, other) = (0..self.devices.len()).filter(has_tasks).map(left).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let end = |task: u32| (seconds(device, task).max(total - seconds(other, task)), task);
+        let (end, task) = self.devices[other].owned.iter().rev().copied().map(end).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (total.is_infinite() || end < total).then_some(task)
     }
 
     /// The number of elements that a task computes, to which its number of operations is proportional.

@@ -140,7 +140,7 @@ fn a_slow_device_takes_a_task_unless_the_others_are_done_before() {
 }
 
 #[test]
-fn a_device_takes_its_own_tasks_and_then_the_last_task_of_a_device_that_has_many() {
+fn a_device_takes_its_own_tasks_and_then_tasks_of_a_device_that_has_many() {
     let owners = [Some(0), Some(1), Some(1), Some(1), Some(1)];
     let takes = |speed| {
         let schedule = Schedule::new(tiles_of(&owners), vec![in_place(speed), in_place(1.0)]).unwrap();

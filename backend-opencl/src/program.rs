@@ -11,7 +11,7 @@ use cl3::program::{
     get_program_build_data, get_program_info,
 };
 use lapidary_core::{DType, Error, ErrorKind, ProgramCache, Result};
-use lapidary_kernels::{GENERATOR, Program, Source, opencl};
+use lapidary_kernels::{GENERATOR, Program, Source, opencl, takes_ptx};
 
 use crate::buffer::{BuiltProgram, Context, Kernel};
 use crate::conv::failed;
@@ -80,8 +80,12 @@ fn create(program: &BuiltProgram, name: &'static str) -> Result<Kernel> {
 }
 
 /// Checks that a compiled kernel can run in work-groups of the size that its program sets. Because of the resources that the
-/// compiled kernel needs, its maximum work-group size may be below the limit of the device.
+/// compiled kernel needs, its maximum work-group size may be below the limit of the device. A compiler for PTX makes a kernel fit the size
+/// that its text requires, but NVIDIA's driver reports 256 for a kernel that runs with 512 work-items.
 fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
+    if takes_ptx(&found.facts) {
+        return Ok(());
+    }
     let most = get_kernel_work_group_info(kernel.0, found.device, CL_KERNEL_WORK_GROUP_SIZE);
     let (wanted, most) = (program.local().iter().product::<usize>(), most.map_or(usize::MAX, InfoType::to_size));
     if wanted <= most {

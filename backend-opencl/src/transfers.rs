@@ -6,7 +6,7 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{CopyPool, HostRect, Piece, Result, Token, copy_threads, in_background};
+use lapidary_core::{CopyPool, HostRect, Piece, Result, Token, copy_threads};
 
 use crate::buffer::{Buffer, Context, Event, Rect};
 use crate::conv::failed;
@@ -20,15 +20,6 @@ use crate::running::{Health, Running};
 pub(crate) enum Direction {
     ToDevice,
     ToHost,
-}
-
-impl Direction {
-    fn pool(self) -> CopyPool {
-        match self {
-            Direction::ToDevice => CopyPool::ToDevice,
-            Direction::ToHost => CopyPool::ToHost,
-        }
-    }
 }
 
 /// Default size of a piece of staging memory, in bytes. All pieces of a transfer that are in the queue at the same time should delay the report
@@ -57,6 +48,7 @@ pub(crate) struct Transfers {
     /// Held by the thread that transfers a rectangle without staging memory in pieces, so that rectangles are transferred one after the
     /// other. Kernels usually wait for the rectangle that was submitted first.
     direct_turn: Mutex<()>,
+    threads: CopyPool,
 }
 
 impl Transfers {
@@ -73,6 +65,7 @@ impl Transfers {
             piece: PIECE,
             direct_piece: DIRECT_PIECE,
             direct_turn: Mutex::default(),
+            threads: CopyPool::default(),
         })
     }
 
@@ -161,7 +154,7 @@ impl Transfers {
                 let copied = transfers.two_at_a_time(&pieces, [(), ()], enqueue, |(), _| {});
                 transfers.health.record_loss(copied)
             };
-            Ok(in_background(self.direction.pool(), vec![copy]))
+            Ok(self.threads.start(vec![copy]))
         }
     }
 
@@ -233,7 +226,7 @@ impl Transfers {
             Some(part) if waits && parts.is_empty() => part().map(|()| Token::DONE),
             last => {
                 parts.extend(last);
-                Ok(in_background(self.direction.pool(), parts))
+                Ok(self.threads.start(parts))
             }
         }
     }

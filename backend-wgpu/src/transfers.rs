@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{BufferRect, CopyPool, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads, in_background};
+use lapidary_core::{BufferRect, CopyPool, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads};
 
 use crate::buffer::Rect;
 use crate::queue::{Queue, Submission};
@@ -25,6 +25,7 @@ pub(crate) struct Transfers {
     /// Staging buffers that no thread uses, each with the last submission that uses the buffer.
     idle: Mutex<VecDeque<(wgpu::Buffer, Option<Submission>)>>,
     piece: usize,
+    threads: CopyPool,
 }
 
 /// A piece whose copy from the device to a staging buffer has been submitted.
@@ -37,7 +38,7 @@ struct UnderWay {
 
 impl Transfers {
     pub fn new(queue: Arc<Queue>, mode: wgpu::MapMode) -> Self {
-        Transfers { queue, mode, idle: Mutex::default(), piece: PIECE }
+        Transfers { queue, mode, idle: Mutex::default(), piece: PIECE, threads: CopyPool::default() }
     }
 
     /// Returns a copy of `self` that transfers pieces of at most `bytes` bytes, or of at most 16 bytes if `bytes` is smaller.
@@ -59,8 +60,7 @@ impl Transfers {
             // and no two threads access the same piece.
             move || unsafe { transfers.part(&rect, &own, pieces) }
         };
-        let pool = if self.mode == wgpu::MapMode::Write { CopyPool::ToDevice } else { CopyPool::ToHost };
-        in_background(pool, self.pieces_of_threads(&rect).into_iter().map(part).collect())
+        self.threads.start(self.pieces_of_threads(&rect).into_iter().map(part).collect())
     }
 
     /// Transfers a rectangle as [`Transfers::begin`] does, and returns when the transfer is complete.

@@ -1,4 +1,4 @@
-//! Benchmark group `host`: times products, triangular solves, LU factorisations and systems of matrices in host memory on one device.
+//! Benchmark group `host`: times products, triangular solves, LU factorisations and systems of matrices in host memory.
 //! cuBLASXt and cuSOLVER take turns with Lapidary if their libraries are found.
 
 mod peers;
@@ -8,7 +8,7 @@ use lapidary::backend::DeviceKind;
 use lapidary::opencl::list;
 use lapidary::{DType, DeviceFacts, Machine, Routine, Select};
 
-use self::sides::{Entrant, Input, PAGEABLE, PINNED, RESIDENT, borrow, from_host, stay};
+use self::sides::{Entrant, FIRST, Input, PAGEABLE, PINNED, RESIDENT, borrow, from_host, stay};
 use crate::cublas::{Cublas, Real};
 use crate::cusolver::Cusolver;
 use crate::gpu::ours::prepare;
@@ -26,10 +26,9 @@ use crate::settings::{ROUTINES, Settings};
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let Some(select) = device()? else { return Ok(()) };
     let machine = Machine::open(&select).map_err(|error| Select::attribute_to_env(error).to_string())?;
-    let mut devices = machine.devices();
-    let (Some(device), None) = (devices.next(), devices.next()) else {
-        return Err(format!("group `host` measures one device, and `{select}` names several"));
-    };
+    let device = machine.devices().next().ok_or_else(|| format!("`{select}` names no device"))?;
+    let alone = (machine.devices().count() > 1).then(|| device.name.parse().and_then(|first: Select| Machine::open(&first)));
+    let alone = alone.transpose().map_err(|error| error.to_string())?;
     let cuda = Cublas::find(settings);
     let cusolver = Cusolver::find(settings, cuda.as_ref());
     let cublas = cuda.as_ref().filter(|_| settings.wants("cublas"));
@@ -37,7 +36,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     report.add_participants(machine.devices(), versions.into_iter().flatten());
     let sizes = settings.sizes(if device.identity.kind == DeviceKind::Gpu { &[4096, 8192, 16384] } else { &[512, 1024] });
     let largest = sizes.iter().copied().max();
-    let bench = Bench { settings, machine: &machine, device, cublas, cusolver: cusolver.as_ref(), largest };
+    let bench = Bench { settings, machine: &machine, alone: alone.as_ref(), device, cublas, cusolver: cusolver.as_ref(), largest };
     let mut failures = Vec::new();
     let routines: Vec<_> = ROUTINES.into_iter().filter(|&routine| settings.times(routine)).collect();
     for problem in sizes.iter().flat_map(|&n| routines.iter().map(move |&routine| square(routine, n))) {
@@ -81,6 +80,9 @@ fn square(routine: Routine, n: usize) -> Problem {
 struct Bench<'a> {
     settings: &'a Settings,
     machine: &'a Machine,
+    /// The first device alone, if the machine has several devices.
+    alone: Option<&'a Machine>,
+    /// The first device.
     device: &'a DeviceFacts,
     cublas: Option<&'a Cublas>,
     cusolver: Option<&'a Cusolver<'a>>,
@@ -122,7 +124,8 @@ impl<'a> Bench<'a> {
             Problem::Solve { .. } => false,
         };
         let of_peer = has_peer.then(of_library).into_iter().flatten();
-        check_memory::<T>([a, b, c, c].into_iter().chain(of_library()).chain(of_device).chain(of_peer))
+        let of_first = self.alone.is_some().then(of_library).into_iter().flatten();
+        check_memory::<T>([a, b, c, c].into_iter().chain(of_first).chain(of_library()).chain(of_device).chain(of_peer))
     }
 
     /// The sides of Lapidary. The resident side is left out if its matrices take more than half of the memory of the device, since the
@@ -132,18 +135,27 @@ impl<'a> Bench<'a> {
         'a: 'o,
     {
         let problem = operands.problem;
-        let alloc = |len| self.machine.alloc_host::<T>(len).map_err(|error| error.to_string());
-        let pin = |data: &[T]| {
-            let mut memory = alloc(data.len())?;
+        let alloc = |machine: &Machine, len| machine.alloc_host::<T>(len).map_err(|error| error.to_string());
+        let pin = |machine: &Machine, data: &[T]| {
+            let mut memory = alloc(machine, data.len())?;
             memory.copy_from_slice(data);
             Ok(Box::new(memory) as Input<'o, T>)
         };
-        let pinned = operands.inputs().map(pin).collect::<Result<Vec<_>, String>>()?;
+        let pinned = operands.inputs().map(|data| pin(self.machine, data)).collect::<Result<Vec<_>, String>>()?;
         let [of_a, of_b, (rows, cols)] = problem.shapes();
         let mut sides = vec![
-            from_host(self.machine, PINNED, problem, pinned, Box::new(alloc(rows * cols)?)),
+            from_host(self.machine, PINNED, problem, pinned, Box::new(alloc(self.machine, rows * cols)?)),
             from_host(self.machine, PAGEABLE, problem, borrow(operands), Box::new(operands.unwritten())),
         ];
+        if let Some(alone) = self.alone {
+            let pinned = operands.inputs().map(|data| pin(alone, data)).collect::<Result<Vec<_>, String>>()?;
+            let of_first = [
+                from_host(alone, PINNED, problem, pinned, Box::new(alloc(alone, rows * cols)?)),
+                from_host(alone, PAGEABLE, problem, borrow(operands), Box::new(operands.unwritten())),
+            ];
+            sides.extend(of_first.map(|side| side.named(FIRST)));
+            return Ok(sides);
+        }
         let bytes = [of_a, of_b, (rows, cols)].map(|(rows, cols)| rows * cols * size_of::<T>()).iter().sum::<usize>();
         let resident = if self.device.memory.is_some_and(|memory| memory / 2 < bytes) {
             Err(format!("the matrices take {} MiB of device memory", bytes >> 20))

@@ -31,9 +31,10 @@
 //!   `f64`. `--json FILE` is written after each case. `--svg FILE` draws the ratios.
 //!
 //! **Group `host`** times products, triangular solves, LU factorisations and systems with one right-hand side. The matrices lie in host
-//! memory. The device is the one that `LAPIDARY_DEVICE` names, else the device of group `opencl`. The type is `f64` unless `--dtype`
+//! memory. The devices are those that `LAPIDARY_DEVICE` names, else the device of group `opencl`. The type is `f64` unless `--dtype`
 //! names another one.
 //!
+//! - If there are several devices, the side `first device` is Lapidary on the first of them alone, and the side `resident` is left out.
 //! - Lapidary and a peer take turns, each with matrices in memory that its own driver has pinned and in pageable memory. The side
 //!   `resident` is Lapidary with the matrices in device memory. The operands that a call overwrites are restored before each call, and
 //!   this copy is not timed.

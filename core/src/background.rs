@@ -1,4 +1,4 @@
-//! Thread pools that copy between the caller's memory and staging memory. All devices share the pools.
+//! Threads that copy between the caller's memory and the staging memory of a device.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,25 +29,11 @@ pub fn copy_threads(pieces: usize) -> usize {
     MAX_THREADS.min(pieces).min(processors()).max(1)
 }
 
-/// The direction of copies. Each direction has a thread pool of its own. A copy from a device may keep a thread waiting for
-/// kernels of that device. Copies to devices use other threads, so they are not delayed by the waiting thread. Copies to all
-/// devices share one pool. If a device has a single queue for kernels and transfers, a copy to that device may wait for its
-/// kernels, and may thus delay copies to other devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyPool {
-    /// Copies from the caller's memory to staging memory.
-    ToDevice,
-    /// Copies from staging memory to the caller's memory.
-    ToHost,
-}
-
-/// The thread pool for one direction of copies. `None` if the operating system cannot start the threads of the pool.
-fn threads(pool: CopyPool) -> Option<&'static ThreadPool> {
-    static POOLS: [OnceLock<Option<ThreadPool>>; 2] = [const { OnceLock::new() }; 2];
-    let name = |_| "lapidary".to_owned();
-    let build = || ThreadPoolBuilder::new().num_threads(MAX_THREADS.min(processors())).thread_name(name).build().ok();
-    POOLS[pool as usize].get_or_init(build).as_ref()
-}
+/// The threads that copy in one direction between the caller's memory and the staging memory of a device. They start when the first job
+/// does. Each device has a pool for each direction, because the link of one device is slower than the memory of the host, and because a copy
+/// from a device may keep a thread waiting for kernels of that device.
+#[derive(Debug, Default)]
+pub struct CopyPool(OnceLock<Option<ThreadPool>>);
 
 /// The number of jobs that have not ended yet, and the first error that a job has returned.
 #[derive(Debug)]
@@ -59,30 +45,38 @@ struct Jobs {
 #[derive(Debug)]
 struct PendingJobs(Arc<Jobs>);
 
-/// Starts jobs in the given order on the thread pool for the direction `pool`. If the operating system cannot start the threads
-/// of the pool, the calling thread runs the jobs. The returned token completes when all jobs have ended, and reports the first
-/// error of a job. A panic of a job counts as an error.
-pub fn in_background(pool: CopyPool, jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) -> Token {
-    let shared = Arc::new(Jobs { left: Mutex::new((jobs.len(), Ok(()))), ended: Condvar::new() });
-    for job in jobs {
-        let shared = Arc::clone(&shared);
-        let carry_out = move || {
-            let result = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| Err(panicked("transfer", &*panic)));
-            let mut left = lock(&shared.left);
-            left.0 -= 1;
-            if left.1.is_ok() {
-                left.1 = result;
-            }
-            if left.0 == 0 {
-                shared.ended.notify_all();
-            }
-        };
-        match threads(pool) {
-            Some(threads) => threads.spawn_fifo(carry_out),
-            None => carry_out(),
-        }
+impl CopyPool {
+    /// The threads. `None` if the operating system cannot start them.
+    fn threads(&self) -> Option<&ThreadPool> {
+        let name = |_| "lapidary".to_owned();
+        let build = || ThreadPoolBuilder::new().num_threads(MAX_THREADS.min(processors())).thread_name(name).build().ok();
+        self.0.get_or_init(build).as_ref()
     }
-    Token::new(PendingJobs(shared))
+
+    /// Starts jobs in the given order. If the operating system cannot start threads, the calling thread runs the jobs. The returned token
+    /// completes when all jobs have ended, and reports the first error of a job. A panic of a job counts as an error.
+    pub fn start(&self, jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) -> Token {
+        let shared = Arc::new(Jobs { left: Mutex::new((jobs.len(), Ok(()))), ended: Condvar::new() });
+        for job in jobs {
+            let shared = Arc::clone(&shared);
+            let carry_out = move || {
+                let result = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| Err(panicked("transfer", &*panic)));
+                let mut left = lock(&shared.left);
+                left.0 -= 1;
+                if left.1.is_ok() {
+                    left.1 = result;
+                }
+                if left.0 == 0 {
+                    shared.ended.notify_all();
+                }
+            };
+            match self.threads() {
+                Some(threads) => threads.spawn_fifo(carry_out),
+                None => carry_out(),
+            }
+        }
+        Token::new(PendingJobs(shared))
+    }
 }
 
 /// The error of a job that panicked.
@@ -131,14 +125,14 @@ mod tests {
                 Ok(())
             }
         };
-        in_background(CopyPool::ToDevice, (0..2).map(meet).collect()).wait().unwrap();
+        CopyPool::default().start((0..2).map(meet).collect()).wait().unwrap();
         assert_eq!([0, 1].map(copy_threads), [1, 1]);
         assert!((1..=MAX_THREADS).contains(&copy_threads(1000)));
     }
 
     #[test]
     fn the_token_tells_the_end_of_all_jobs_and_an_error_or_a_panic_of_one() {
-        let done = Arc::new(AtomicUsize::new(0));
+        let (done, pool) = (Arc::new(AtomicUsize::new(0)), CopyPool::default());
         for fault in ["none", "error", "panic"] {
             done.store(0, Ordering::Relaxed);
             let job = |number: usize| {
@@ -153,12 +147,12 @@ mod tests {
                     }
                 }
             };
-            let token = in_background(CopyPool::ToHost, (0..9).map(job).collect());
+            let token = pool.start((0..9).map(job).collect());
             let told = token.wait();
             assert_eq!(done.load(Ordering::Relaxed), 9, "it tells the end of all");
             assert_eq!(told.as_ref().is_err_and(|error| error.to_string().contains("told to")), fault != "none", "{told:?}");
             assert!(matches!(token.poll(), Poll::Ready(again) if again.is_ok() == told.is_ok()));
         }
-        assert!(in_background(CopyPool::ToHost, Vec::<fn() -> Result<()>>::new()).wait().is_ok());
+        assert!(pool.start(Vec::<fn() -> Result<()>>::new()).wait().is_ok());
     }
 }

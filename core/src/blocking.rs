@@ -357,8 +357,8 @@ impl Resources {
                 (nc, TRSM_NB, nc, usize::MAX)
             }
             Some(limit) => {
-                let [nb, nc, kc] = self.copied_tile(limit, [n.clamp(1, TRSM_NB), per_device, n]);
-                (0, nb.min(TRSM_NB), nc.min(per_device), kc)
+                let [nb, nc, kc] = self.copied_tile(limit, [n.clamp(1, COPIED_TRSM_NB), per_device, n]);
+                (0, nb, nc.min(per_device), kc)
             }
         };
         Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, place: Place::Shared }
@@ -461,9 +461,12 @@ fn longest_strip(height: usize) -> usize {
     MAX_ELEMENTS / height.max(1)
 }
 
-/// Order of the diagonal blocks of a triangular solve, if the triangle is at least as large and the memory of the device
-/// suffices.
+/// Order of the diagonal blocks of a triangular solve on devices that work in place, and minimum order on devices that hold the triangle, unless
+/// the triangle is smaller.
 const TRSM_NB: usize = 256;
+/// Maximum order of the diagonal blocks if a device copies parts of the triangle. A part of the triangle then has columns of up to 16 KiB, which
+/// is long enough for the full speed of a copy, and the known part of X is loaded once for every `COPIED_TRSM_NB` unknowns.
+const COPIED_TRSM_NB: usize = 2048;
 /// Maximum number of diagonal blocks of a triangular solve on a single device whose memory holds both matrices.
 const HELD_BLOCKS: usize = 8;
 /// The panels of a host matrix on a device that factors no panel beside an update. The device loads and stores parts of the matrix while it

@@ -69,7 +69,7 @@ pub mod token;
 pub mod value;
 
 pub use args::{Checked, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Trsm};
-pub use background::{CopyPool, copy_threads, in_background};
+pub use background::{CopyPool, copy_threads};
 pub use batch::{Batch, BatchMut, BatchShape, RawBatch};
 pub use blocking::{Blocking, Lookahead, Part, Place, Resources};
 pub use clock::Instant;

@@ -48,7 +48,7 @@ pub use record::{Launch, launches};
 pub use scratch::{Purpose, Scratch};
 pub use strips::{StripLimits, StripParams};
 pub use thresholds::Threshold;
-pub use tuning::{Dialect, Tuning, check, refusals};
+pub use tuning::{Dialect, Tuning, check, refusals, takes_ptx};
 
 /// For tests: limits of a device whose work-groups have at most `work_group` work-items and `local_memory` bytes of local memory.
 #[cfg(test)]

@@ -49,7 +49,8 @@ pub struct Tuning {
 }
 
 /// Returns whether the OpenCL compiler of a device takes PTX instructions.
-pub(crate) fn takes_ptx(facts: &DeviceFacts) -> bool {
+#[must_use]
+pub fn takes_ptx(facts: &DeviceFacts) -> bool {
     facts.identity.architecture.starts_with(PTX)
 }
 

@@ -19,6 +19,9 @@ pub const OURS: &str = "ours";
 /// Name, in the table, of the side on which Lapidary computes with matrices in device memory.
 pub const RESIDENT: &str = "resident";
 
+/// Name, in the table, of the side on which Lapidary computes with matrices in host memory on the first of several devices alone.
+pub const FIRST: &str = "first device";
+
 /// A matrix in host memory that is read.
 pub type Input<'a, T> = Box<dyn Deref<Target = [T]> + 'a>;
 /// A matrix in host memory that is written.
@@ -44,6 +47,11 @@ impl<'a, T: Real> Entrant<'a, T> {
         Entrant { memory, name, result, pivots: Vec::new(), call }
     }
 
+    /// The same calls under another name.
+    pub fn named(self, name: &'static str) -> Self {
+        Entrant { name, ..self }
+    }
+
     /// Restores the operands that the call overwrites and makes the call. If `before` holds C₀, the call is the product C ← A·B + C₀.
     /// Returns the seconds of the call alone.
     pub fn run(&mut self, operands: &Operands<T>, before: Option<&[T]>) -> Result<f64, String> {
@@ -67,7 +75,7 @@ impl<'a, T: Real> Entrant<'a, T> {
     /// Prints that a peer is left out, and why. If the library is Lapidary, returns the reason as an error instead.
     pub fn leave_out(&self, operands: &Operands<T>, error: &str) -> Result<(), String> {
         let Entrant { memory, name, .. } = self;
-        if [OURS, RESIDENT].contains(name) {
+        if [OURS, RESIDENT, FIRST].contains(name) {
             return Err(format!("{name} {memory}: {error}"));
         }
         println!("{} {} {memory}: {name} is left out: {error}", operands.name(), operands.problem.size());

@@ -182,7 +182,7 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
         let rounded = (share..share + 8).contains(&nc) && nc.is_multiple_of(8);
         assert!(rounded || nc == MAX_TILE && share > MAX_TILE, "{nrhs} on {devices}: {nc}");
         for resources in limits().map(|limit| copying(devices, limit)) {
-            let tile = resources.copied_tile(resources.copy_limit().unwrap(), [n.min(TRSM_NB), share, n]);
+            let tile = resources.copied_tile(resources.copy_limit().unwrap(), [n.min(COPIED_TRSM_NB), share, n]);
             let Blocking { mc, nb, nc, kc, .. } = resources.trsm(n, nrhs);
             if mc > 0 {
                 // the device holds the triangle
@@ -302,8 +302,8 @@ fn a_block_that_is_held_fits_in_a_buffer() {
     let n = 4096;
     let resources = |buffer| Resources { memory: Some(1 << 40), buffer: Some(buffer), ..in_place(1) };
     let (strip, matrix) = (8 * n * STRIP, 8 * n * n);
-    let trsm = |buffer| resources(buffer).trsm(n, n).nb;
-    assert_eq!([strip, strip - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);
+    let trsm = |buffer| resources(buffer).trsm(n, n).mc;
+    assert_eq!([strip, strip - 1].map(trsm), [STRIP, 0]);
     let getrf = |buffer| resources(buffer).getrf(n, n).place;
     assert_eq!([matrix, matrix - 8].map(getrf), [Place::Held { loads: true }, Place::Streamed]);
     // a device with one kernel queue stores rows while it computes

@@ -148,7 +148,7 @@ fn a_device_takes_its_own_tasks_and_then_tasks_of_a_device_that_has_many() {
         let mut take = |device: usize| {
             let command = ask(&mut dispatcher, device, Queue::Exec)?;
             assert_eq!(ask(&mut dispatcher, device, Queue::Exec), Some(command + 1), "both kernels of the task");
-            [command, command + 1].map(|command| dispatcher.complete(Lane::new(device, Queue::Exec), command));
+            (command..command + 2).for_each(|command| dispatcher.complete(Lane::new(device, Queue::Exec), command));
             Some(command / COMMANDS)
         };
         [take(1), take(0), take(0), take(0)]

@@ -64,7 +64,7 @@ fn others(dtype: DType) -> Vec<Instruction<View<'static, ()>>> {
         calls.push(Instruction::Trsm { mode, side, uplo, op, diag, alpha: number, a, b });
     }
     let squares = [16, 300, 1024, 2048, 4096, 8192, 16_384].map(|n| (n, n));
-    for (m, n) in squares.into_iter().chain([(16, 1), (300, 1), (20_000, 32), (50_000, 32), (300_000, 32)]) {
+    for (m, n) in squares.into_iter().chain([(16, 1), (300, 1), (20_000, 32), (50_000, 32), (100_000, 32), (300_000, 32)]) {
         let (a, ipiv, info) = (view(m, n), view(n, 1), view(1, 1));
         calls.push(Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info });
     }

@@ -6,8 +6,11 @@ use lapidary_core::{DType, DeviceFacts};
 use crate::mma::{MAX_LOCAL_BYTES, SUB_GROUP};
 use crate::tuning::takes_ptx;
 
-/// Maximum number of columns of a panel. Sub-groups of as many work-items solve for a column.
-pub(crate) const WIDTH: usize = 32;
+/// Maximum number of columns of a panel if each work-item holds one row.
+const WIDTH: usize = 32;
+/// Numbers of rows that a work-item can hold. The registers have room for [`WIDTH`] elements, so that panels become narrower as work-items hold
+/// more rows.
+const ROWS_OF_ITEM: [usize; 3] = [1, 2, 4];
 /// Maximum number of work-groups that wait for one another. Each receives a record of all others in each step.
 const MAX_GROUPS: usize = 64;
 /// Number of elements of other columns that a work-item moves at once.
@@ -25,9 +28,30 @@ const AT_ONCE: usize = 5;
 pub const RECORD_BYTES: usize = 2 * size_of::<u64>() + 2 * REGION * PIECE;
 
 /// Returns the constants of the kernel text.
-pub(crate) fn constants(uses_ptx: bool) -> [(&'static str, usize); 5] {
+pub(crate) fn constants(shape: HeldShape, uses_ptx: bool) -> [(&'static str, usize); 5] {
     let max_groups = if uses_ptx { MAX_GROUPS } else { 1 };
-    [("width", WIDTH), ("max_groups", max_groups), ("region", REGION), ("moves", MOVES), ("at_once", AT_ONCE)]
+    [("width", shape.width()), ("max_groups", max_groups), ("region", REGION), ("moves", MOVES), ("at_once", AT_ONCE)]
+}
+
+/// The shape of a work-group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HeldShape {
+    /// Number of work-items.
+    pub items: usize,
+    /// Number of rows that each work-item holds.
+    pub each: usize,
+}
+
+impl HeldShape {
+    /// Number of rows that a work-group holds.
+    fn rows(self) -> usize {
+        self.items.max(1) * self.each
+    }
+
+    /// Maximum number of columns of a panel. Sub-groups of as many work-items solve for a column.
+    pub(crate) fn width(self) -> usize {
+        WIDTH / self.each
+    }
 }
 
 /// Maximum number of columns in which a work-group exchanges rows, as long as the device can run more work-groups.
@@ -56,7 +80,15 @@ impl HeldRows {
     /// Returns whether work-groups of `items` work-items hold a panel of `rows` rows.
     #[must_use]
     pub fn hold(&self, rows: usize, items: usize) -> bool {
-        rows.div_ceil(items.max(1)) <= self.max_groups(items)
+        self.shapes(rows, || [items].into_iter()).next().is_some()
+    }
+
+    /// Returns the shapes of work-groups that hold a panel of `rows` rows, for the given numbers of work-items in the order of preference. Shapes
+    /// whose work-items hold fewer rows come first, because their panels have more columns.
+    pub(crate) fn shapes<I: Iterator<Item = usize>>(&self, rows: usize, items: impl Fn() -> I) -> impl Iterator<Item = HeldShape> {
+        let held = *self;
+        let shapes = ROWS_OF_ITEM.into_iter().flat_map(move |each| items().map(move |items| HeldShape { items, each }));
+        shapes.filter(move |shape| rows.div_ceil(shape.rows()) <= held.max_groups(shape.items))
     }
 
     /// Returns the maximum number of work-groups of `items` work-items, each of which receives the records of all work-groups.
@@ -64,28 +96,29 @@ impl HeldRows {
         self.groups.min(AT_ONCE * items / RECORD_PIECES)
     }
 
-    /// Returns the number of work-groups of `items` work-items that factor a panel of `rows` rows, if [`hold`](Self::hold) is true, and exchange
-    /// the rows of `others` other columns.
-    pub(crate) fn groups(&self, rows: usize, items: usize, others: usize) -> usize {
-        rows.div_ceil(items).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.max_groups(items)))
+    /// Returns the number of work-groups of a shape of [`shapes`](Self::shapes) that factor a panel of `rows` rows, and exchange the rows of
+    /// `others` other columns.
+    pub(crate) fn groups(&self, rows: usize, shape: HeldShape, others: usize) -> usize {
+        rows.div_ceil(shape.rows()).max(others.div_ceil(EXCHANGED_COLUMNS).min(self.max_groups(shape.items)))
     }
 }
 
-/// Returns the bytes of local memory of a work-group of `items` work-items.
+/// Returns the bytes of local memory of a work-group.
 ///
 /// # Errors
 /// A parameter violates a constraint, which the error states with its reason.
-pub(crate) fn local_bytes(dtype: DType, items: usize, uses_ptx: bool) -> Result<usize, String> {
+pub(crate) fn local_bytes(dtype: DType, shape: HeldShape, uses_ptx: bool) -> Result<usize, String> {
+    let (HeldShape { items, .. }, width) = (shape, shape.width());
     if !items.is_power_of_two() || items < WIDTH {
         return Err(format!("{items} work-items are no power of two from {WIDTH} on"));
     }
     // a text without PTX holds a candidate and a value for each work-item, by which work-items exchange data
     let (sub_groups, groups, exchanged) =
         if uses_ptx { (items / SUB_GROUP, MAX_GROUPS, 0) } else { (1, 1, items * (2 * dtype.size() + size_of::<u64>())) };
-    let records = (sub_groups + groups) * (2 * PIECE + WIDTH * dtype.size());
-    let elements = WIDTH * items + WIDTH * (WIDTH + 1);
+    let records = (sub_groups + groups) * (2 * PIECE + width * dtype.size());
+    let elements = width * shape.rows() + width * (width + 1);
     // the places of the pivots, and two lists of twice as many places
-    let places = 5 * WIDTH * size_of::<u32>();
+    let places = 5 * width * size_of::<u32>();
     let bytes = records + elements * dtype.size() + places + exchanged;
     if uses_ptx && bytes > MAX_LOCAL_BYTES {
         return Err(format!("{bytes} bytes exceed the local memory of a multiprocessor"));

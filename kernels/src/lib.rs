@@ -39,7 +39,7 @@ pub use block::BlockParams;
 pub use call::{Arg, Call, Target, View};
 pub use cpu::CpuBlocks;
 pub use database::Database;
-pub use held_rows::{HeldRows, RECORD_BYTES};
+pub use held_rows::{HeldRows, HeldShape, RECORD_BYTES};
 pub use mma::{MmaParams, probe_product};
 pub use params::{PanelBlocks, PanelParams, TileParams, VECTOR_BYTES, VectorParams};
 pub use product::Product;

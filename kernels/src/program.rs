@@ -4,7 +4,7 @@
 use lapidary_core::DType;
 
 use crate::block::BlockParams;
-use crate::held_rows;
+use crate::held_rows::{self, HeldShape};
 use crate::mma::{MmaParams, SUB_GROUP};
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
@@ -205,12 +205,12 @@ pub enum Program {
         each: usize,
     },
     /// Kernel `getrf_held_rows`, in which work-groups that wait for one another factor a narrow panel. Each work-item
-    /// holds one row.
+    /// holds some rows.
     HeldRows {
         /// Element type of the matrices.
         dtype: DType,
-        /// Number of work-items in a work-group.
-        items: usize,
+        /// Shape of a work-group.
+        shape: HeldShape,
         /// Whether the text exchanges messages and compares candidates by PTX instructions, in sub-groups of 32 work-items.
         uses_ptx: bool,
     },
@@ -361,9 +361,9 @@ impl Program {
             Program::GemmPanel { params, .. } => [params.group, 1],
             Program::Strips { params, .. } => [params.items, 1],
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
+            Program::HeldRows { shape, .. } => [shape.items, 1],
             Program::GemmBatched { lanes, .. } => [lanes * lanes, 1],
             Program::Panel { items, .. }
-            | Program::HeldRows { items, .. }
             | Program::LuBatched { items, .. }
             | Program::LuRows { items, .. }
             | Program::Columns { items, .. }
@@ -434,9 +434,10 @@ impl Program {
                 ("solve_copy", vec![("items", items), ("each", each), ("nr", sides_of_copy(dtype))])
             }
             Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
-            Program::HeldRows { dtype, items, uses_ptx } => {
-                let text = [("items", items), ("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
-                ("held_rows", [&text[..], &held_rows::constants(uses_ptx)].concat())
+            Program::HeldRows { dtype, shape, uses_ptx } => {
+                let HeldShape { items, each } = shape;
+                let text = [("items", items), ("each", each), ("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
+                ("held_rows", [&text[..], &held_rows::constants(shape, uses_ptx)].concat())
             }
             Program::Panel { items, .. } => ("panel", vec![("items", items)]),
             Program::Strips { dtype, params: params @ StripParams { items, .. } } => {

@@ -3,7 +3,7 @@
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Lookahead};
 
 use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
-use crate::held_rows::HeldRows;
+use crate::held_rows::{HeldRows, HeldShape};
 use crate::mma::NO_UNIT;
 use crate::product::Product;
 use crate::program::Program;
@@ -248,6 +248,11 @@ impl Tuning {
         entries.filter(move |ranked| rows >= ranked.least).map(|ranked| ranked.params)
     }
 
+    /// Returns the shapes of work-groups that hold the rows of a panel of `rows` rows, in the order of preference.
+    pub(crate) fn held_shapes(&self, dtype: DType, rows: usize) -> impl Iterator<Item = HeldShape> {
+        self.held_rows.shapes(rows, move || self.groups(Family::HeldRows, dtype, rows))
+    }
+
     /// Returns the size of work-groups of a family whose kernels run on every device.
     pub(crate) fn group(&self, family: Family, dtype: DType) -> usize {
         self.groups(family, dtype, usize::MAX).next().unwrap_or(1)
@@ -312,7 +317,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             Family::HeldRows if dialect != Dialect::OpenClC => {
                 return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());
             }
-            Family::HeldRows => Program::HeldRows { dtype, items, uses_ptx: takes_ptx(facts) },
+            Family::HeldRows => Program::HeldRows { dtype, shape: HeldShape { items, each: 1 }, uses_ptx: takes_ptx(facts) },
             Family::Strips => {
                 let params = StripParams::widest(items);
                 let params = params.ok_or_else(|| format!("{items} work-items are too few for a strip"))?;

@@ -10,7 +10,6 @@ use lapidary_core::{PanelShape, Result};
 use super::Sequence;
 use super::gemm::{Product, launch};
 use crate::call::Target;
-use crate::database::Family;
 use crate::program::Program;
 use crate::thresholds::Threshold;
 
@@ -27,8 +26,8 @@ impl<D: Target> Sequence<'_, D> {
     fn groups_beside_panel(&self) -> Option<usize> {
         let (PanelShape { rows, cols }, units) = (self.device.beside_panel()?, self.device.facts().compute_units?);
         let tuning = self.device.tuning();
-        let of_panel = tuning.groups(Family::HeldRows, self.dtype, rows).find(|&items| tuning.held_rows.hold(rows, items));
-        let together = of_panel.map_or(0, |items| tuning.held_rows.groups(rows, items, cols) + SPARE);
+        let of_panel = tuning.held_shapes(self.dtype, rows).next();
+        let together = of_panel.map_or(0, |shape| tuning.held_rows.groups(rows, shape, cols) + SPARE);
         Some(units.saturating_sub(together.max(units * MIN_FREE_EIGHTHS / 8)).max(1))
     }
 

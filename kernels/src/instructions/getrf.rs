@@ -5,7 +5,7 @@ use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
-use crate::held_rows::{RECORD_BYTES, WIDTH};
+use crate::held_rows::{HeldShape, RECORD_BYTES};
 use crate::program::{COLUMNS, Program, notes, rows_of_group};
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
@@ -62,8 +62,8 @@ impl<'a, B> Panel<'a, B> {
 enum PanelKernel {
     /// The fields are the shape of a strip and the maximum number of strips. One work-group factors each strip.
     Strips(StripParams, usize),
-    /// Work-groups that wait for one another hold the rows of the panel. The field is the number of work-items in a work-group.
-    HeldRows(usize),
+    /// Work-groups of this shape, which wait for one another, hold the rows of the panel.
+    HeldRows(HeldShape),
     /// Many work-groups factor the panel column by column. The field is the number of work-items in a work-group.
     Columns(usize),
     /// One work-group factors the panel. The fields are its number of work-items and the maximum number of columns.
@@ -75,7 +75,7 @@ impl PanelKernel {
     fn width(&self) -> usize {
         match self {
             PanelKernel::Strips(params, strips) => strips * params.width,
-            PanelKernel::HeldRows(_) => WIDTH,
+            PanelKernel::HeldRows(shape) => shape.width(),
             PanelKernel::Columns(_) => COLUMNS,
             PanelKernel::Group(_, width) => *width,
         }
@@ -114,11 +114,11 @@ impl<D: Target> Sequence<'_, D> {
         }
         let way = self.choose_panel_kernel(a.rows)?;
         let (width, is_held) = (way.width(), matches!(way, PanelKernel::HeldRows(_)));
-        if let PanelKernel::HeldRows(items) = way
+        if let PanelKernel::HeldRows(shape) = way
             && a.cols <= self.threshold(Threshold::HeldBlock).max(width)
         {
             // SAFETY: the caller upholds the contract of this module.
-            unsafe { self.factor_held_rows(items, panel)? }
+            unsafe { self.factor_held_rows(shape, panel)? }
         } else if a.cols <= width {
             self.device.begin("getrf");
             // SAFETY: the caller upholds the contract of this module.
@@ -156,10 +156,10 @@ impl<D: Target> Sequence<'_, D> {
         let (waits, room) = (self.device.tuning().groups_may_wait, self.device.tuning().max_scratch_bytes);
         let held = self.device.tuning().held_rows;
         for entry in 0.. {
-            let Some(items) = self.device.tuning().groups(Family::HeldRows, dtype, rows).nth(entry) else { break };
-            let program = Program::HeldRows { dtype, items, uses_ptx: held.uses_ptx };
-            if held.hold(rows, items) && RECORD_BYTES <= room && self.device.can_run(&program, "getrf_held_rows")? {
-                return Ok(PanelKernel::HeldRows(items));
+            let Some(shape) = self.device.tuning().held_shapes(dtype, rows).nth(entry) else { break };
+            let program = Program::HeldRows { dtype, shape, uses_ptx: held.uses_ptx };
+            if RECORD_BYTES <= room && self.device.can_run(&program, "getrf_held_rows")? {
+                return Ok(PanelKernel::HeldRows(shape));
             }
         }
         let most = self.threshold(if waits { Threshold::LuWaitingStrips } else { Threshold::LuStrips });
@@ -255,18 +255,18 @@ impl<D: Target> Sequence<'_, D> {
         launch("leave_strips", [params.height(), strips.div_ceil(STRIPS_PER_ITEM)], &[&extents[..], &memory].concat())
     }
 
-    /// Factors a block by panels of [`WIDTH`] columns, and exchanges the rows of its other columns. The launch that factors a panel also
+    /// Factors a block by panels as wide as the shape allows, and exchanges the rows of its other columns. The launch that factors a panel also
     /// computes the rows of U in the columns of the block on its right, which a product then updates.
-    unsafe fn factor_held_rows(&mut self, items: usize, block: Panel<'_, D::Buffer>) -> Result<()> {
+    unsafe fn factor_held_rows(&mut self, shape: HeldShape, block: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = block;
-        for col in (0..a.cols).step_by(WIDTH) {
-            let panel = block.from(col, WIDTH.min(a.cols - col));
+        for col in (0..a.cols).step_by(shape.width()) {
+            let panel = block.from(col, shape.width().min(a.cols - col));
             let (n1, end) = (panel.a.cols, col + panel.a.cols);
             let right = a.sub(col, end, panel.a.rows, a.cols - end);
             self.device.begin("getrf");
             // SAFETY: the caller upholds the contract of this module.
             unsafe {
-                self.getrf_held_rows(items, panel, right.cols)?;
+                self.getrf_held_rows(shape, panel, right.cols)?;
                 self.update(panel.a, right.sub(0, 0, n1, right.cols), right.sub(n1, 0, right.rows - n1, right.cols))?;
             }
         }
@@ -275,16 +275,16 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Factors a panel with work-groups that wait for one another, and exchanges the rows of its other columns. In the first `solved` columns
     /// on the right, computes A12 ← L11⁻¹·A12 too.
-    unsafe fn getrf_held_rows(&mut self, items: usize, panel: Panel<'_, D::Buffer>, solved: usize) -> Result<()> {
+    unsafe fn getrf_held_rows(&mut self, shape: HeldShape, panel: Panel<'_, D::Buffer>, solved: usize) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
-        debug_assert!(solved == 0 || a.cols == WIDTH);
+        debug_assert!(solved == 0 || a.cols == shape.width());
         let [left, right] = if pivoting { [panel.left, panel.right - solved] } else { [0; 2] };
         let held = self.device.tuning().held_rows;
-        let (groups, uses_ptx) = (held.groups(a.rows, items, left + solved + right), held.uses_ptx);
+        let (groups, uses_ptx) = (held.groups(a.rows, shape, left + solved + right), held.uses_ptx);
         let records = self.device.scratch(Purpose::Synchronisation, RECORD_BYTES)?;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, left, solved, right].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*records)]].concat();
-        let (program, global) = (Program::HeldRows { dtype: self.dtype, items, uses_ptx }, [groups * items, 1]);
+        let (program, global) = (Program::HeldRows { dtype: self.dtype, shape, uses_ptx }, [groups * shape.items, 1]);
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has
         // room for all records, was zero at first, and is written by this kernel only.
         unsafe { self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args }) }

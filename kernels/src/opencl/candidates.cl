@@ -82,8 +82,9 @@ static uint origin_of_lane(uint origin, uint lane, __local const Candidate *cand
     return uint_of_lane(origin, lane);
 }
 
-// Returns x of the work-item `lane` of a sub-group (PTX ISA, section shfl).
+// Returns x of the work-item `lane` of each WIDTH work-items, which belong to one sub-group (PTX ISA, section shfl).
 static real real_of_lane(real x, uint lane, __local real *values) {
+    lane += get_local_id(0) % LANES / WIDTH * WIDTH;
 #if REAL_BYTES == 8
     const ulong bits = as_ulong(x);
     return as_double((ulong)uint_of_lane((uint)(bits >> 32), lane) << 32 | uint_of_lane((uint)bits, lane));

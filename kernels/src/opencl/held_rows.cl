@@ -88,21 +88,26 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
                      __global int *info, const ulong info_at, __global ulong *records) {
     // `sent` holds the records of the best candidates of all sub-groups, and `received` those of all work-groups
     __local Piece sent[CANDIDATES * PIECES], received[MAX_GROUPS * PIECES];
-    // factors[s·ITEMS + t] is the element of L in column s of the row of work-item t; row s of `top` is row s of L and U
-    __local real factors[WIDTH * ITEMS], top[WIDTH * STRIDE], values[ITEMS];
+    // factors[s·ROWS + r·ITEMS + t] is the element of L in column s of row r of work-item t; row s of `top` is row s of L and U
+    __local real factors[WIDTH * ROWS], top[WIDTH * STRIDE], values[ITEMS];
     // pivots[s] is the place of the pivot of step s; together, all exchanges move the row at the place from[e] to the place to[e]
     __local uint pivots[WIDTH], from[PLACES], to[PLACES];
     __local Candidate candidates[ITEMS];
     const uint t = get_local_id(0), lane = t % LANES, group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
-    const uint with_rows = ((uint)m + ITEMS - 1) / ITEMS;
+    const uint with_rows = ((uint)m + ROWS - 1) / ROWS;
     const Candidate none = {0, NOWHERE};
     const ulong launches = records[0], used = records[1];
     __global Piece *const regions = (__global Piece *)(records + 2), *const last = regions + (launches + 1) % 2 * REGION;
     for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
-    real x[WIDTH];
+    real x[EACH][WIDTH], l[EACH];
+    uint place[EACH], singular = 0;
     #pragma unroll
-    for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
-    uint place = i, singular = 0;
+    for (uint r = 0; r < EACH; ++r) {
+        place[r] = group * ROWS + r * ITEMS + t;
+        l[r] = 0;
+        #pragma unroll
+        for (uint q = 0; q < WIDTH; ++q) x[r][q] = place[r] < m && q < n ? AT(a, place[r], q) : 0;
+    }
     for (uint e = t; e < WIDTH; e += ITEMS) pivots[e] = e;
     uint first_column[AT_ONCE];
     #pragma unroll
@@ -115,36 +120,53 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     __global Piece *const lower = region + (groups + (n - 1) * with_rows) * PIECES;
     __local Piece *const own = sent + t / LANES * PIECES;
     __local const real *u = 0;
-    real l = 0;
 
     for (uint s = 0; s < n; ++s) {
         // work-groups without rows send only the first message, which says that they have read the two words of `records`
         const uint senders = s == 0 ? groups : with_rows, count = senders * PIECES, live = WIDTH - s;
         // column s is updated first, because the search for a pivot reads only this column
-        const real first_x = s == 0 ? x[0] : x[1] - l * u[1];
-        const Candidate mine = candidate_of_row(first_x, place, group, s, pivoting != 0);
+        real first_x[EACH], best_x = 0;
+        Candidate mine = none;
+        uint best_row = 0;
+        #pragma unroll
+        for (uint r = 0; r < EACH; ++r) {
+            first_x[r] = s == 0 ? x[r][0] : x[r][1] - l[r] * u[1];
+            const Candidate c = candidate_of_row(first_x[r], place[r], group, s, pivoting != 0);
+            if (r == 0 || c.bits > mine.bits || (c.bits == mine.bits && c.origin < mine.origin)) {
+                mine = c;
+                best_row = r;
+                best_x = first_x[r];
+            }
+        }
         const uint best_lane = lane_of_best(mine, candidates);
         // a row that has become a row of U is updated too, but it is not used any more
         #pragma unroll
-        for (uint q = 0; q < WIDTH; q += CHUNK)
-            if (s > 0 && q <= live)
-                #pragma unroll
-                for (uint e = q; e < q + CHUNK; ++e)
-                    if (e > 1) x[e - 1] = x[e] - l * u[e];
-        x[0] = first_x;
-        if (lane == best_lane) {
-            // by the number of the work-item in the head, its work-group finds the elements of L of the row
-#if REAL_BYTES == 8
-            own[0] = (Piece)(mine.bits, (ulong)t << 32 | mine.origin);
-            own[1] = (Piece)(AS_BITS(reciprocal_of(first_x)), 0);
-#else
-            own[0] = (Piece)(mine.bits, mine.origin, AS_BITS(reciprocal_of(first_x)), t);
-#endif
+        for (uint r = 0; r < EACH; ++r) {
             #pragma unroll
             for (uint q = 0; q < WIDTH; q += CHUNK)
-                if (q < live)
+                if (s > 0 && q <= live)
                     #pragma unroll
-                    for (uint e = q; e < q + CHUNK; e += V) *(__local Reals *)(own + HEAD + e / V) = REALS(e);
+                    for (uint e = q; e < q + CHUNK; ++e)
+                        if (e > 1) x[r][e - 1] = x[r][e] - l[r] * u[e];
+            x[r][0] = first_x[r];
+        }
+        if (lane == best_lane) {
+            // by the number of the row in the head, its work-group finds the elements of L of the row
+            const uint row = best_row * ITEMS + t;
+#if REAL_BYTES == 8
+            own[0] = (Piece)(mine.bits, (ulong)row << 32 | mine.origin);
+            own[1] = (Piece)(AS_BITS(reciprocal_of(best_x)), 0);
+#else
+            own[0] = (Piece)(mine.bits, mine.origin, AS_BITS(reciprocal_of(best_x)), row);
+#endif
+            #pragma unroll
+            for (uint r = 0; r < EACH; ++r)
+                if (r == best_row)
+                    #pragma unroll
+                    for (uint q = 0; q < WIDTH; q += CHUNK)
+                        if (q < live)
+                            #pragma unroll
+                            for (uint e = q; e < q + CHUNK; e += V) *(__local Reals *)(own + HEAD + e / V) = REALS(x[r], e);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         const Candidate of_lanes = lane < CANDIDATES ? candidate_in(sent[lane * PIECES]) : none;
@@ -180,18 +202,21 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         __local const Piece *const record = received + GROUP(origin) * PIECES;
         u = (__local const real *)(record + HEAD);
         const real reciprocal = RECIPROCAL_IN(record), pivot = u[0];
-        place = place == pivot_place ? s : place == s ? pivot_place : place;
-        l = x[0];
-        if (fabs(pivot) >= MIN_POSITIVE && fabs(reciprocal) >= MIN_POSITIVE) l *= reciprocal;
-        else if (pivot != 0) l /= pivot;
-        if (place > s) factors[s * ITEMS + t] = l;
+        #pragma unroll
+        for (uint r = 0; r < EACH; ++r) {
+            place[r] = place[r] == pivot_place ? s : place[r] == s ? pivot_place : place[r];
+            l[r] = x[r][0];
+            if (fabs(pivot) >= MIN_POSITIVE && fabs(reciprocal) >= MIN_POSITIVE) l[r] *= reciprocal;
+            else if (pivot != 0) l[r] /= pivot;
+            if (place[r] > s) factors[s * ROWS + r * ITEMS + t] = l[r];
+        }
         // the last WIDTH work-items store row s of U; in the work-group that holds this row, they also send its elements of L
         const uint q = t - (ITEMS - WIDTH);
         if (q < live) top[s * STRIDE + s + q] = u[q];
         if (q * V < s && GROUP(origin) == group && solved > 0) {
             real of_piece[V];
             #pragma unroll
-            for (uint e = 0; e < V; ++e) of_piece[e] = q * V + e < s ? factors[(q * V + e) * ITEMS + OWNER_IN(record)] : 0;
+            for (uint e = 0; e < V; ++e) of_piece[e] = q * V + e < s ? factors[(q * V + e) * ROWS + OWNER_IN(record)] : 0;
             put_piece(lower + s * (WIDTH / V) + q, MAKE_PIECE(of_piece));
         }
         if (t == 0) pivots[s] = pivot_place;
@@ -222,8 +247,10 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     if (i < n) ipiv[ipiv_at + i] = (int)(first + pivots[i]);
     for (uint e = i; e < n * WIDTH; e += groups * ITEMS)
         if (e / WIDTH <= e % WIDTH && e % WIDTH < n) AT(a, e / WIDTH, e % WIDTH) = top[e / WIDTH * STRIDE + e % WIDTH];
-    for (uint j = 0; j < n; ++j)
-        if (i < m && j < place) AT(a, place, j) = factors[j * ITEMS + t];
+    #pragma unroll
+    for (uint r = 0; r < EACH; ++r)
+        for (uint j = 0; j < n; ++j)
+            if (group * ROWS + r * ITEMS + t < m && j < place[r]) AT(a, place[r], j) = factors[j * ROWS + r * ITEMS + t];
     if (left + solved + right > 0) {
         list_moves(pivots, to, from);
         solve_rows(solved, a, a_at + n * a_ld, a_ld, top, to, from, values);

@@ -1,12 +1,13 @@
 // LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch. The work-groups wait for one another. Each work-item
-// loads one row of the panel into registers. The kernel chooses pivots by the rules that the comment of `getrf_panel` states.
+// loads EACH rows of the panel into registers. The kernel chooses pivots by the rules that the comment of `getrf_panel` states.
 //
 // A row stays with its work-item. The work-item only changes the number of the place that the row has in P·A. Step s chooses the pivot of
 // column s. Each work-group sends its best candidate for the pivot, with its row. Each work-group receives the candidates of all
 // work-groups. The row at place s is always a candidate. If this row must be the pivot, it counts as larger than all other candidates, so
 // that each step has a best candidate.
 //
-// At step s, x[0] holds the element of column s, x[1] that of column s + 1 and so on, so that no index of a register varies. The elements of
+// At step s, x[r][0] holds the element of column s of row r of a work-item, x[r][1] that of column s + 1 and so on, so that no index of a
+// register varies. The elements of
 // L and the rows of U lie in local memory.
 //
 // A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
@@ -32,7 +33,7 @@
 typedef ulong Bits;
 typedef ulong2 Piece;
 typedef double2 Reals;
-#define REALS(q) (Reals)(x[q], x[q + 1])
+#define REALS(x, q) (Reals)((x)[q], (x)[(q) + 1])
 #define AS_BITS(x) as_ulong(x)
 #define AS_REAL(x) as_double(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0)
@@ -47,7 +48,7 @@ typedef double2 Reals;
 typedef uint Bits;
 typedef uint4 Piece;
 typedef float4 Reals;
-#define REALS(q) (Reals)(x[q], x[q + 1], x[q + 2], x[q + 3])
+#define REALS(x, q) (Reals)((x)[q], (x)[(q) + 1], (x)[(q) + 2], (x)[(q) + 3])
 #define AS_BITS(x) as_uint(x)
 #define AS_REAL(x) as_float(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0 || (p).z == 0 || (p).w == 0)
@@ -57,6 +58,8 @@ typedef float4 Reals;
 #define OWNER_IN(record) ((record)[0].w)
 #endif
 #define PIECES (HEAD + WIDTH / V)
+// number of rows of a work-group
+#define ROWS (EACH * ITEMS)
 // A step updates and sends the columns in chunks of this number. It skips a chunk whose columns are all complete.
 #define CHUNK 8
 

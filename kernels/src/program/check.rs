@@ -92,8 +92,8 @@ impl Program {
                 // as many rows, and the row that each place holds
                 local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
             }
-            Program::HeldRows { dtype, items, uses_ptx } => {
-                let bytes = held_rows::local_bytes(dtype, items, uses_ptx)?;
+            Program::HeldRows { dtype, shape, uses_ptx } => {
+                let (items, bytes) = (shape.items, held_rows::local_bytes(dtype, shape, uses_ptx)?);
                 // a text with PTX may use more local memory than the device reports
                 if uses_ptx { group(items) } else { local("the rows", bytes).and_then(|()| group(items)) }
             }

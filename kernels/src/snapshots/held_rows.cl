@@ -2,9 +2,10 @@
 #define real double
 #define MIN_POSITIVE 2.2250738585072014e-308
 #define ITEMS 64
+#define EACH 2
 #define REAL_BYTES 8
 #define USES_PTX 1
-#define WIDTH 32
+#define WIDTH 16
 #define MAX_GROUPS 64
 #define REGION 37376
 #define MOVES 16
@@ -15,14 +16,15 @@
 #define OUT(x) __global real *restrict x, const ulong x##_at, const ulong x##_ld
 #define AT(x, i, j) x[x##_at + (ulong)(i) + (ulong)(j) * x##_ld]
 // LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch. The work-groups wait for one another. Each work-item
-// loads one row of the panel into registers. The kernel chooses pivots by the rules that the comment of `getrf_panel` states.
+// loads EACH rows of the panel into registers. The kernel chooses pivots by the rules that the comment of `getrf_panel` states.
 //
 // A row stays with its work-item. The work-item only changes the number of the place that the row has in P·A. Step s chooses the pivot of
 // column s. Each work-group sends its best candidate for the pivot, with its row. Each work-group receives the candidates of all
 // work-groups. The row at place s is always a candidate. If this row must be the pivot, it counts as larger than all other candidates, so
 // that each step has a best candidate.
 //
-// At step s, x[0] holds the element of column s, x[1] that of column s + 1 and so on, so that no index of a register varies. The elements of
+// At step s, x[r][0] holds the element of column s of row r of a work-item, x[r][1] that of column s + 1 and so on, so that no index of a
+// register varies. The elements of
 // L and the rows of U lie in local memory.
 //
 // A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
@@ -48,7 +50,7 @@
 typedef ulong Bits;
 typedef ulong2 Piece;
 typedef double2 Reals;
-#define REALS(q) (Reals)(x[q], x[q + 1])
+#define REALS(x, q) (Reals)((x)[q], (x)[(q) + 1])
 #define AS_BITS(x) as_ulong(x)
 #define AS_REAL(x) as_double(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0)
@@ -63,7 +65,7 @@ typedef double2 Reals;
 typedef uint Bits;
 typedef uint4 Piece;
 typedef float4 Reals;
-#define REALS(q) (Reals)(x[q], x[q + 1], x[q + 2], x[q + 3])
+#define REALS(x, q) (Reals)((x)[q], (x)[(q) + 1], (x)[(q) + 2], (x)[(q) + 3])
 #define AS_BITS(x) as_uint(x)
 #define AS_REAL(x) as_float(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0 || (p).z == 0 || (p).w == 0)
@@ -73,6 +75,8 @@ typedef float4 Reals;
 #define OWNER_IN(record) ((record)[0].w)
 #endif
 #define PIECES (HEAD + WIDTH / V)
+// number of rows of a work-group
+#define ROWS (EACH * ITEMS)
 // A step updates and sends the columns in chunks of this number. It skips a chunk whose columns are all complete.
 #define CHUNK 8
 
@@ -179,8 +183,9 @@ static uint origin_of_lane(uint origin, uint lane, __local const Candidate *cand
     return uint_of_lane(origin, lane);
 }
 
-// Returns x of the work-item `lane` of a sub-group (PTX ISA, section shfl).
+// Returns x of the work-item `lane` of each WIDTH work-items, which belong to one sub-group (PTX ISA, section shfl).
 static real real_of_lane(real x, uint lane, __local real *values) {
+    lane += get_local_id(0) % LANES / WIDTH * WIDTH;
 #if REAL_BYTES == 8
     const ulong bits = as_ulong(x);
     return as_double((ulong)uint_of_lane((uint)(bits >> 32), lane) << 32 | uint_of_lane((uint)bits, lane));
@@ -292,21 +297,26 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
                      __global int *info, const ulong info_at, __global ulong *records) {
     // `sent` holds the records of the best candidates of all sub-groups, and `received` those of all work-groups
     __local Piece sent[CANDIDATES * PIECES], received[MAX_GROUPS * PIECES];
-    // factors[s·ITEMS + t] is the element of L in column s of the row of work-item t; row s of `top` is row s of L and U
-    __local real factors[WIDTH * ITEMS], top[WIDTH * STRIDE], values[ITEMS];
+    // factors[s·ROWS + r·ITEMS + t] is the element of L in column s of row r of work-item t; row s of `top` is row s of L and U
+    __local real factors[WIDTH * ROWS], top[WIDTH * STRIDE], values[ITEMS];
     // pivots[s] is the place of the pivot of step s; together, all exchanges move the row at the place from[e] to the place to[e]
     __local uint pivots[WIDTH], from[PLACES], to[PLACES];
     __local Candidate candidates[ITEMS];
     const uint t = get_local_id(0), lane = t % LANES, group = get_group_id(0), groups = get_num_groups(0), i = group * ITEMS + t;
-    const uint with_rows = ((uint)m + ITEMS - 1) / ITEMS;
+    const uint with_rows = ((uint)m + ROWS - 1) / ROWS;
     const Candidate none = {0, NOWHERE};
     const ulong launches = records[0], used = records[1];
     __global Piece *const regions = (__global Piece *)(records + 2), *const last = regions + (launches + 1) % 2 * REGION;
     for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
-    real x[WIDTH];
+    real x[EACH][WIDTH], l[EACH];
+    uint place[EACH], singular = 0;
     #pragma unroll
-    for (uint q = 0; q < WIDTH; ++q) x[q] = i < m && q < n ? AT(a, i, q) : 0;
-    uint place = i, singular = 0;
+    for (uint r = 0; r < EACH; ++r) {
+        place[r] = group * ROWS + r * ITEMS + t;
+        l[r] = 0;
+        #pragma unroll
+        for (uint q = 0; q < WIDTH; ++q) x[r][q] = place[r] < m && q < n ? AT(a, place[r], q) : 0;
+    }
     for (uint e = t; e < WIDTH; e += ITEMS) pivots[e] = e;
     uint first_column[AT_ONCE];
     #pragma unroll
@@ -319,36 +329,53 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     __global Piece *const lower = region + (groups + (n - 1) * with_rows) * PIECES;
     __local Piece *const own = sent + t / LANES * PIECES;
     __local const real *u = 0;
-    real l = 0;
 
     for (uint s = 0; s < n; ++s) {
         // work-groups without rows send only the first message, which says that they have read the two words of `records`
         const uint senders = s == 0 ? groups : with_rows, count = senders * PIECES, live = WIDTH - s;
         // column s is updated first, because the search for a pivot reads only this column
-        const real first_x = s == 0 ? x[0] : x[1] - l * u[1];
-        const Candidate mine = candidate_of_row(first_x, place, group, s, pivoting != 0);
+        real first_x[EACH], best_x = 0;
+        Candidate mine = none;
+        uint best_row = 0;
+        #pragma unroll
+        for (uint r = 0; r < EACH; ++r) {
+            first_x[r] = s == 0 ? x[r][0] : x[r][1] - l[r] * u[1];
+            const Candidate c = candidate_of_row(first_x[r], place[r], group, s, pivoting != 0);
+            if (r == 0 || c.bits > mine.bits || (c.bits == mine.bits && c.origin < mine.origin)) {
+                mine = c;
+                best_row = r;
+                best_x = first_x[r];
+            }
+        }
         const uint best_lane = lane_of_best(mine, candidates);
         // a row that has become a row of U is updated too, but it is not used any more
         #pragma unroll
-        for (uint q = 0; q < WIDTH; q += CHUNK)
-            if (s > 0 && q <= live)
-                #pragma unroll
-                for (uint e = q; e < q + CHUNK; ++e)
-                    if (e > 1) x[e - 1] = x[e] - l * u[e];
-        x[0] = first_x;
-        if (lane == best_lane) {
-            // by the number of the work-item in the head, its work-group finds the elements of L of the row
-#if REAL_BYTES == 8
-            own[0] = (Piece)(mine.bits, (ulong)t << 32 | mine.origin);
-            own[1] = (Piece)(AS_BITS(reciprocal_of(first_x)), 0);
-#else
-            own[0] = (Piece)(mine.bits, mine.origin, AS_BITS(reciprocal_of(first_x)), t);
-#endif
+        for (uint r = 0; r < EACH; ++r) {
             #pragma unroll
             for (uint q = 0; q < WIDTH; q += CHUNK)
-                if (q < live)
+                if (s > 0 && q <= live)
                     #pragma unroll
-                    for (uint e = q; e < q + CHUNK; e += V) *(__local Reals *)(own + HEAD + e / V) = REALS(e);
+                    for (uint e = q; e < q + CHUNK; ++e)
+                        if (e > 1) x[r][e - 1] = x[r][e] - l[r] * u[e];
+            x[r][0] = first_x[r];
+        }
+        if (lane == best_lane) {
+            // by the number of the row in the head, its work-group finds the elements of L of the row
+            const uint row = best_row * ITEMS + t;
+#if REAL_BYTES == 8
+            own[0] = (Piece)(mine.bits, (ulong)row << 32 | mine.origin);
+            own[1] = (Piece)(AS_BITS(reciprocal_of(best_x)), 0);
+#else
+            own[0] = (Piece)(mine.bits, mine.origin, AS_BITS(reciprocal_of(best_x)), row);
+#endif
+            #pragma unroll
+            for (uint r = 0; r < EACH; ++r)
+                if (r == best_row)
+                    #pragma unroll
+                    for (uint q = 0; q < WIDTH; q += CHUNK)
+                        if (q < live)
+                            #pragma unroll
+                            for (uint e = q; e < q + CHUNK; e += V) *(__local Reals *)(own + HEAD + e / V) = REALS(x[r], e);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         const Candidate of_lanes = lane < CANDIDATES ? candidate_in(sent[lane * PIECES]) : none;
@@ -384,18 +411,21 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         __local const Piece *const record = received + GROUP(origin) * PIECES;
         u = (__local const real *)(record + HEAD);
         const real reciprocal = RECIPROCAL_IN(record), pivot = u[0];
-        place = place == pivot_place ? s : place == s ? pivot_place : place;
-        l = x[0];
-        if (fabs(pivot) >= MIN_POSITIVE && fabs(reciprocal) >= MIN_POSITIVE) l *= reciprocal;
-        else if (pivot != 0) l /= pivot;
-        if (place > s) factors[s * ITEMS + t] = l;
+        #pragma unroll
+        for (uint r = 0; r < EACH; ++r) {
+            place[r] = place[r] == pivot_place ? s : place[r] == s ? pivot_place : place[r];
+            l[r] = x[r][0];
+            if (fabs(pivot) >= MIN_POSITIVE && fabs(reciprocal) >= MIN_POSITIVE) l[r] *= reciprocal;
+            else if (pivot != 0) l[r] /= pivot;
+            if (place[r] > s) factors[s * ROWS + r * ITEMS + t] = l[r];
+        }
         // the last WIDTH work-items store row s of U; in the work-group that holds this row, they also send its elements of L
         const uint q = t - (ITEMS - WIDTH);
         if (q < live) top[s * STRIDE + s + q] = u[q];
         if (q * V < s && GROUP(origin) == group && solved > 0) {
             real of_piece[V];
             #pragma unroll
-            for (uint e = 0; e < V; ++e) of_piece[e] = q * V + e < s ? factors[(q * V + e) * ITEMS + OWNER_IN(record)] : 0;
+            for (uint e = 0; e < V; ++e) of_piece[e] = q * V + e < s ? factors[(q * V + e) * ROWS + OWNER_IN(record)] : 0;
             put_piece(lower + s * (WIDTH / V) + q, MAKE_PIECE(of_piece));
         }
         if (t == 0) pivots[s] = pivot_place;
@@ -426,8 +456,10 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     if (i < n) ipiv[ipiv_at + i] = (int)(first + pivots[i]);
     for (uint e = i; e < n * WIDTH; e += groups * ITEMS)
         if (e / WIDTH <= e % WIDTH && e % WIDTH < n) AT(a, e / WIDTH, e % WIDTH) = top[e / WIDTH * STRIDE + e % WIDTH];
-    for (uint j = 0; j < n; ++j)
-        if (i < m && j < place) AT(a, place, j) = factors[j * ITEMS + t];
+    #pragma unroll
+    for (uint r = 0; r < EACH; ++r)
+        for (uint j = 0; j < n; ++j)
+            if (group * ROWS + r * ITEMS + t < m && j < place[r]) AT(a, place[r], j) = factors[j * ROWS + r * ITEMS + t];
     if (left + solved + right > 0) {
         list_moves(pivots, to, from);
         solve_rows(solved, a, a_at + n * a_ld, a_ld, top, to, from, values);

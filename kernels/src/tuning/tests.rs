@@ -294,14 +294,20 @@ fn held_rows_have_as_many_work_groups_as_run_together() {
     let mut h100 = device(DeviceKind::Gpu, 1024, 48);
     (h100.compute_units, h100.queues) = (Some(132), 2);
     let holds = |facts: &DeviceFacts, rows, items| HeldRows::on(facts).hold(rows, items);
-    assert!(holds(&h100, 256, 256) && !holds(&h100, 257, 256), "one work-group on a device of another instruction set");
+    assert!(holds(&h100, 1024, 256) && !holds(&h100, 1025, 256), "one work-group on a device of another instruction set");
     h100.identity.architecture = "sm_90".to_owned();
-    assert!(holds(&h100, 64 * 512, 512) && !holds(&h100, 64 * 512 + 1, 512), "the records of 64 work-groups");
-    assert!(holds(&h100, 35 * 128, 128) && !holds(&h100, 35 * 128 + 1, 128), "five pieces of records for each work-item");
+    assert!(holds(&h100, 64 * 2048, 512) && !holds(&h100, 64 * 2048 + 1, 512), "the records of 64 work-groups");
+    assert!(holds(&h100, 35 * 512, 128) && !holds(&h100, 35 * 512 + 1, 128), "five pieces of records for each work-item");
+    let shape = |rows| {
+        let tuning = Tuning::lookup(Database::shipped(), &h100, Dialect::OpenClC);
+        tuning.held_shapes(DType::F64, rows).next().map(|shape| (shape.items, shape.each, shape.width()))
+    };
+    assert_eq!([4096, 16_384, 32_768].map(shape), [Some((128, 1, 32)), Some((256, 1, 32)), Some((512, 1, 32))]);
+    assert_eq!([32_769, 65_537, 131_073].map(shape), [Some((512, 2, 16)), Some((512, 4, 8)), None], "narrower panels of more rows");
     h100.compute_units = Some(108);
-    assert!(holds(&h100, 54 * 512, 512) && !holds(&h100, 54 * 512 + 1, 512), "half of the multiprocessors for each queue");
+    assert!(holds(&h100, 54 * 2048, 512) && !holds(&h100, 54 * 2048 + 1, 512), "half of the multiprocessors for each queue");
     h100.queues = 1;
-    assert!(!holds(&h100, 257, 256), "a queue of an application");
+    assert!(!holds(&h100, 1025, 256), "a queue of an application");
     let tuning = Tuning::lookup(Database::shipped(), &h100, Dialect::Wgsl);
     assert_eq!(tuning.groups(Family::HeldRows, DType::F64, 4096).next(), None);
 }

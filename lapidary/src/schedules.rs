@@ -88,7 +88,16 @@ mod tests {
         let reaches = vec![Reach { memory: 1 << 20, in_place: vec![false; 2], flops, queues: 1 }];
         let resources = {
             let (memory, buffer) = (Some(limit), Some(limit));
-            Resources { shares: vec![1], memory, buffer, tail: usize::MAX, element: 8, all_copy: true, resident: false, lookahead: None }
+            Resources {
+                shares: vec![1],
+                memory,
+                buffer,
+                tail: usize::MAX,
+                element: 8,
+                all_copy: true,
+                resident: false,
+                lookahead: None,
+            }
         };
         let made = |reaches| Ok(Schedule::new(exchanges(n).plan(&resources).unwrap(), reaches).unwrap());
         schedules.get(&exchanges(n), &resources, reaches, made).unwrap()

@@ -272,7 +272,16 @@ fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
     let all_copy = limit.is_some();
-    Resources { shares: vec![1; devices], memory: limit, buffer: limit, tail: usize::MAX, element: 8, all_copy, resident: false, lookahead: None }
+    Resources {
+        shares: vec![1; devices],
+        memory: limit,
+        buffer: limit,
+        tail: usize::MAX,
+        element: 8,
+        all_copy,
+        resident: false,
+        lookahead: None,
+    }
 }
 
 #[test]

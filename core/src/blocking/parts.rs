@@ -77,7 +77,9 @@ mod tests {
 
     #[test]
     fn parts_cover_the_result_in_proportion_to_the_shares() {
-        for (extent, shares, tail) in [(4096, vec![16, 9], 32), (5000, vec![1, 16, 0], 500), (77, vec![3, 5], 1), (10, vec![1; 4], 1)] {
+        for (extent, shares, tail) in
+            [(4096, vec![16, 9], 32), (5000, vec![1, 16, 0], 500), (77, vec![3, 5], 1), (10, vec![1; 4], 1)]
+        {
             let parts = divide(extent, &shares, tail);
             assert!(parts.windows(2).all(|pair| pair[0].0.end == pair[1].0.start), "{parts:?}");
             assert_eq!((parts[0].0.start, parts.last().unwrap().0.end), (0, extent));

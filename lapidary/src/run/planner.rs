@@ -100,7 +100,8 @@ impl<'a> Planner<'a> {
         }
         let element = self.problem.dtype().size() as f64;
         let copying = self.runtimes().into_iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
-        let width = copying.map(|(runtime, reach)| reach.flops * element / (2.0 * runtime.facts().rates.bandwidth)).fold(0.0, f64::max);
+        let width =
+            copying.map(|(runtime, reach)| reach.flops * element / (2.0 * runtime.facts().rates.bandwidth)).fold(0.0, f64::max);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a conversion from a float saturates")]
         let width = width as usize;
         width

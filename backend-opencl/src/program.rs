@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use cl3::info_type::InfoType;
-use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, create_kernel, get_kernel_work_group_info};
+use cl3::kernel::{CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_WORK_GROUP_SIZE, create_kernel, get_kernel_work_group_info};
 use cl3::program::{
     CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG, build_program, create_program_with_binary, create_program_with_source,
     get_program_build_data, get_program_info,
@@ -81,14 +81,13 @@ fn create(program: &BuiltProgram, name: &'static str) -> Result<Kernel> {
 
 /// Checks that a compiled kernel can run in work-groups of the size that its program sets. Because of the resources that the
 /// compiled kernel needs, its maximum work-group size may be below the limit of the device. A compiler for PTX makes a kernel fit the size
-/// that its text requires, but NVIDIA's driver reports 256 for a kernel that runs with 512 work-items.
+/// that its text requires, but NVIDIA's driver reports 256 for a kernel that runs with the required 512 work-items.
 fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
-    if takes_ptx(&found.facts) {
-        return Ok(());
-    }
-    let most = get_kernel_work_group_info(kernel.0, found.device, CL_KERNEL_WORK_GROUP_SIZE);
-    let (wanted, most) = (program.local().iter().product::<usize>(), most.map_or(usize::MAX, InfoType::to_size));
-    if wanted <= most {
+    let info = |name| get_kernel_work_group_info(kernel.0, found.device, name);
+    let wanted = program.local().iter().product::<usize>();
+    let required = info(CL_KERNEL_COMPILE_WORK_GROUP_SIZE).map_or(0, |size| size.to_vec_size().iter().product());
+    let most = info(CL_KERNEL_WORK_GROUP_SIZE).map_or(usize::MAX, InfoType::to_size);
+    if wanted <= most || (wanted == required && takes_ptx(&found.facts)) {
         return Ok(());
     }
     let message = format!("{wanted} work-items are more than the {most} with which the compiled kernel can run");

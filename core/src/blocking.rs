@@ -165,16 +165,18 @@ fn half(n: usize) -> usize {
 /// The facts about the devices of a call that determine the block sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// For each device of the call, the relative number of columns that the device holds if the devices hold a matrix together. The number
-    /// is proportional to the speed of the device, and 0 if the device is too slow to take part.
+    /// For each device of the call, the relative number of columns that the device holds if the devices hold a matrix together, and the relative
+    /// size of its parts of a result that is divided. The number is proportional to the speed of the device, and 0 if the device is too slow to
+    /// take part. At least one is positive.
     pub shares: Vec<u32>,
     /// The smallest memory limit, in bytes, of the devices that copy. `None` if all devices work in place.
     pub memory: Option<usize>,
     /// The smallest maximum size of a buffer, in bytes, of the devices that copy. `None` if all devices work in place.
     pub buffer: Option<usize>,
-    /// Smallest extent of the parts into which a result is divided among devices of different models: a device computes at least as long as it
-    /// loads the other operands of the part. `usize::MAX` if all devices are of the same model, and so need the same time for equal parts.
-    pub tail: usize,
+    /// For each device of the call, the smallest extent of the parts into which its share of a result is divided ([`Place::Divided`]), or
+    /// `usize::MAX` for a single part. Small parts correct shares that do not match the speeds of the devices, but each part loads other
+    /// operands again.
+    pub tails: Vec<usize>,
     /// Size of one element in bytes.
     pub element: usize,
     /// Whether every device of the call copies the first matrix of the plan, so that none works on it in place.
@@ -279,13 +281,13 @@ impl Resources {
         })
     }
 
-    /// Block sizes of a product that is divided among several devices: its longer side is divided, so that the devices together load as few
-    /// elements as possible. `None` if the memory suffices for small blocks only.
+    /// Block sizes of a product that is divided among several devices. `None` if the memory suffices for small blocks only.
     fn divided_product(&self, limit: usize, [m, n, k]: [usize; 3]) -> Option<Blocking> {
-        let parts = self.divided(m, n, m > n);
+        let parts = self.divided(m, n, true);
         let rows = parts.iter().map(|part| part.rows.len()).max()?;
         let cols = parts.iter().map(|part| part.cols.len()).max()?;
-        let blocking = self.held_block(limit, [rows, cols, k], parts.len() > self.devices())?;
+        let has_successors = parts.windows(2).any(|pair| pair[0].device == pair[1].device);
+        let blocking = self.held_block(limit, [rows, cols, k], has_successors)?;
         Some(Blocking { place: Place::Divided { parts }, ..blocking })
     }
 
@@ -467,7 +469,7 @@ const TRSM_NB: usize = 256;
 /// Maximum order of the diagonal blocks if a device copies parts of the triangle. A part of the triangle then has columns of up to 16 KiB, which
 /// is long enough for the full speed of a copy, and the known part of X is loaded once for every `COPIED_TRSM_NB` unknowns.
 const COPIED_TRSM_NB: usize = 2048;
-/// Maximum number of diagonal blocks of a triangular solve on a single device whose memory holds both matrices.
+/// Maximum number of diagonal blocks of a triangular solve on devices that hold the triangle.
 const HELD_BLOCKS: usize = 8;
 /// The panels of a host matrix on a device that factors no panel beside an update. The device loads and stores parts of the matrix while it
 /// computes.
@@ -480,7 +482,7 @@ const MAX_TERMS: usize = 2048;
 /// for each core.
 const COPIED_NB: usize = 768;
 
-/// Number of blocks of a product, or of update tasks of a step of LU, for each device. With several tasks per device, a slow device, or a
+/// Number of update tasks of a step of LU for each device. With several tasks per device, a slow device, or a
 /// device that has spent time on the next panel, can run fewer tasks than the other devices.
 const TASKS_PER_DEVICE: usize = 4;
 

@@ -234,12 +234,17 @@ impl Machine {
         rates.get(&(device, dtype)).copied().unwrap_or(self.runtimes()[device].facts().rates.flops)
     }
 
+    /// Whether the speed of a device in products of a type has been measured.
+    pub(crate) fn has_product_rate(&self, device: usize, dtype: DType) -> bool {
+        self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&(device, dtype))
+    }
+
     /// Measures the speeds of devices in products of a type, which takes up to a second for each device. A speed that has been measured is not
     /// measured again, and the estimate stands for a speed whose measurement fails. The caller holds the locks of the devices.
     pub(crate) fn measure_rates(&self, devices: &[usize], dtype: DType) {
         for &device in devices {
             let runtime = &self.runtimes()[device];
-            if self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&(device, dtype)) {
+            if self.has_product_rate(device, dtype) {
                 continue;
             }
             runtime.make_room();

@@ -79,8 +79,8 @@ impl DeviceProfile {
         let lookahead = lookahead.filter(|_| devices == 1 && self.queues > 1);
         let (element, all_copy) = (dtype.size(), !self.host_memory);
         // devices of one profile are equally fast
-        let (shares, tail) = (vec![1; devices], usize::MAX);
-        Some(Resources { shares, memory, buffer, tail, element, all_copy, resident: false, lookahead })
+        let (shares, tails) = (vec![1; devices], vec![usize::MAX; devices]);
+        Some(Resources { shares, memory, buffer, tails, element, all_copy, resident: false, lookahead })
     }
 
     /// The properties of the device that the dispatcher needs to run `plan`.

@@ -92,7 +92,7 @@ mod tests {
                 shares: vec![1],
                 memory,
                 buffer,
-                tail: usize::MAX,
+                tails: vec![usize::MAX],
                 element: 8,
                 all_copy: true,
                 resident: false,

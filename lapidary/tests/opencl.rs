@@ -36,7 +36,7 @@ use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lookahead::panels_by_entries;
 use resident::Resident;
-use tall::{nan_pivot, panels, subnormal_pivot};
+use tall::{nan_pivot, panels, rows_of_items, subnormal_pivot};
 
 /// Settings without a program cache, since PoCL would compile each kernel a second time to return its binary.
 fn settings() -> Settings {
@@ -192,7 +192,7 @@ fn products_through_local_memory() {
 #[test]
 fn panels_column_by_column_by_strips_and_by_held_rows() {
     let Some([first]) = with_f64() else { return };
-    for strips in ["stop strips", "strips items=4", "held_rows items=64", "held_rows rows>=20 items=64"] {
+    for strips in ["stop strips", "strips items=4", "held_rows items=32", "held_rows items=64", "held_rows rows>=20 items=64"] {
         let settings = settings();
         let cache = std::sync::Arc::new(settings.program_cache());
         let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap();
@@ -201,6 +201,8 @@ fn panels_column_by_column_by_strips_and_by_held_rows() {
         let resident = Resident::new(Graded(strips.to_owned(), machine));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
+        rows_of_items::<f64>(&resident);
+        rows_of_items::<f32>(&resident);
         nan_pivot::<f32>(&resident);
         subnormal_pivot(&resident);
     }
@@ -292,7 +294,16 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     let scope = Scope { min: 64, ..few() };
     let resources = |devices, element, bytes| {
         let (shares, limit, all_copy, resident) = (vec![1; devices], Some(bytes), true, false);
-        Resources { shares, memory: limit, buffer: limit, tail: usize::MAX, element, all_copy, resident, lookahead: None }
+        Resources {
+            shares,
+            memory: limit,
+            buffer: limit,
+            tails: vec![usize::MAX; devices],
+            element,
+            all_copy,
+            resident,
+            lookahead: None,
+        }
     };
     for (element, n) in [(4, scope.min), (8, scope.min), (4, 2 * scope.max), (8, 2 * scope.max)] {
         let tiles = |devices| {

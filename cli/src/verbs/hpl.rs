@@ -64,7 +64,7 @@ enum Placement {
 const WARM_UP_PART: u32 = 8;
 /// Maximum order of the system that warms the devices up.
 const LONGEST_WARM_UP: u32 = 8192;
-/// Number of columns of the tall matrices that are factored then.
+/// Number of columns of the tall matrices that are factored in the warm-up.
 const TALL_COLUMNS: usize = 256;
 
 const HELP: &str = "\
@@ -76,9 +76,10 @@ is 1. The speed counts 2/3·n³ + 3/2·n² operations, also with --mxp. The matr
 dominant. The matrix of --mxp is HPL's, which needs row exchanges and more refinement steps. If the
 refinement does not converge, the factors are in f64 and the exit status is 1.
 
-A system of an eighth of the order, at most 8192, is solved before the timed part, and matrices as tall as the
-large one are factored, so that drivers have loaded most of the kernels. The first run on a device is still slower, because it measures speeds, which later runs
-reuse. Run twice, and take the second result.
+A system of an eighth of the order, at most 8192, is solved before the timed part, and matrices as tall
+as the large one are factored, so that drivers have loaded most of the kernels. The first run on a
+device is still slower, because it measures speeds, which later runs reuse. Run twice, and take the
+second result.
 
 Examples:
   lapidary hpl --n 8000 --json hpl.json

@@ -107,8 +107,16 @@ fn show(args: &Args, shape: &Shape, dtype: DType, devices: usize) -> Result<()> 
     let element = dtype.size();
     let all_copy = limit.is_some();
     let shares = vec![1; devices];
-    let resources =
-        Resources { shares, memory: limit, buffer: limit, tail: usize::MAX, element, all_copy, resident, lookahead: None };
+    let resources = Resources {
+        shares,
+        memory: limit,
+        buffer: limit,
+        tails: vec![usize::MAX; devices],
+        element,
+        all_copy,
+        resident,
+        lookahead: None,
+    };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
     problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;

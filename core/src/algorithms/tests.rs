@@ -276,7 +276,7 @@ fn within(limit: Option<usize>, devices: usize) -> Resources {
         shares: vec![1; devices],
         memory: limit,
         buffer: limit,
-        tail: usize::MAX,
+        tails: vec![usize::MAX; devices],
         element: 8,
         all_copy,
         resident: false,

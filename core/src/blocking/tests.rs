@@ -44,7 +44,7 @@ fn in_place(devices: usize) -> Resources {
         shares: vec![1; devices],
         memory: None,
         buffer: None,
-        tail: usize::MAX,
+        tails: vec![usize::MAX; devices],
         element: 8,
         all_copy: false,
         resident: false,
@@ -120,12 +120,11 @@ fn a_block_of_a_product_stays_on_the_device_while_panels_pass() {
     // the last panel of a narrow product is short, because its transfers take longer than its products
     assert_eq!(blocking(80 << 30, [20_000, 1300, 20_000]).kc, LEAST_WIDEST);
     // several devices share the columns, or the rows if there are more of them
-    let shared = copying(3, 80 << 30).gemm(24_000, 24_000, 24_000);
-    assert_eq!((shared.mc, shared.nc), (24_000, 8000));
-    let parts = |blocking: Blocking| blocking.parts(24_000, 24_000).into_iter().map(|part| (part.rows, part.cols, part.device));
-    let whole = 0..24_000;
-    let thirds = [0..8000, 8000..16_000, 16_000..24_000].into_iter().zip(0..);
-    assert!(parts(shared).eq(thirds.map(|(cols, device)| (whole.clone(), cols, Some(device)))));
+    let shared = copying(2, 80 << 30).gemm(24_000, 24_000, 24_000);
+    assert_eq!((shared.mc, shared.nc), (24_000, 12_000));
+    let halves = [0..12_000, 12_000..24_000].into_iter().zip(0..);
+    let halves = halves.map(|(cols, device)| Part { rows: 0..24_000, cols, device: Some(device) });
+    assert_eq!(shared.place, Place::Divided { parts: halves.collect() });
     let tall = copying(2, 80 << 30).gemm(30_000, 20_000, 20_000);
     assert_eq!((tall.mc, tall.nc), (15_008, 20_000));
     // within 2 GiB, the result is cut into blocks

@@ -28,7 +28,8 @@ impl Dispatcher<'_> {
     /// Lets `device` take `task` if all kernels of the unfinished predecessors of the task have been issued to the device. The dispatcher
     /// calls this method when all kernels of a predecessor have been issued to `device`, and when a predecessor is done.
     pub(super) fn let_follow(&mut self, device: usize, task: u32) {
-        if !self.devices[device].follows || self.begun[task as usize] || self.last_kernel(task).is_none() {
+        let is_of_another = self.plan.tasks()[task as usize].owner.is_some_and(|owner| owner != device);
+        if is_of_another || !self.devices[device].follows || self.begun[task as usize] || self.last_kernel(task).is_none() {
             return;
         }
         let given = self.predecessors(device, task).count();

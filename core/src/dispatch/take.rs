@@ -12,9 +12,8 @@ impl Dispatcher<'_> {
     pub(super) fn make_ready(&mut self, task: u32) {
         let Task { device, owner, .. } = self.plan.tasks()[task as usize];
         if let Some(owner) = owner {
-            if !self.begun[task as usize] {
-                self.devices[owner].owned.insert(task);
-            }
+            debug_assert!(!self.begun[task as usize], "a task becomes ready before a device begins it");
+            self.devices[owner].owned.insert(task);
             return;
         }
         let tasks = match device {
@@ -103,24 +102,23 @@ impl Dispatcher<'_> {
         first.into_iter().chain(owned).min().or_else(|| self.task_of_another(device))
     }
 
-    /// The task of another device that `device` should run, because it has nothing else to do. The other device is the one that needs the
-    /// longest for the tasks that it has not begun, and the task is the one with which the two devices finish these tasks the earliest.
-    /// `None` if the other device finishes all of them as early alone.
+    /// The task of another device that `device` should run, because it has nothing else to do. With this task, the two devices finish all tasks
+    /// that the other device has not begun earlier than the other device would alone. Of several other devices, it is the one that needs
+    /// the longest, and of its tasks the one with which the two devices finish the earliest.
     fn task_of_another(&self, device: usize) -> Option<u32> {
         if !self.devices[device].taken.is_empty() {
             return None;
         }
         let seconds = |device: usize, task: u32| self.size(task) / self.reach[device].flops;
-        let left = |other: usize| {
+        let relieve = |other: usize| {
             let DeviceState { owned, out, .. } = &self.devices[other];
             let total: f64 = owned.iter().map(|&task| seconds(other, task)).sum();
-            (if out.is_some() { f64::INFINITY } else { total }, other)
+            let alone = if out.is_some() { f64::INFINITY } else { total };
+            let later_end = |task: u32| (seconds(device, task).max(alone - seconds(other, task)), task);
+            let (together, task) = owned.iter().rev().copied().map(later_end).min_by(|a, b| a.0.total_cmp(&b.0))?;
+            (alone.is_infinite() || together < alone).then_some((alone, task))
         };
-        let has_tasks = |other: &usize| !self.devices[*other].owned.is_empty();
-        let (total, other) = (0..self.devices.len()).filter(has_tasks).map(left).max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let end = |task: u32| (seconds(device, task).max(total - seconds(other, task)), task);
-        let (end, task) = self.devices[other].owned.iter().rev().copied().map(end).min_by(|a, b| a.0.total_cmp(&b.0))?;
-        (total.is_infinite() || end < total).then_some(task)
+        (0..self.devices.len()).filter_map(relieve).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, task)| task)
     }
 
     /// The number of elements that a task computes, to which its number of operations is proportional.

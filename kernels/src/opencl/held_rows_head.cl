@@ -7,8 +7,7 @@
 // that each step has a best candidate.
 //
 // At step s, x[r][0] holds the element of column s of row r of a work-item, x[r][1] that of column s + 1 and so on, so that no index of a
-// register varies. The elements of
-// L and the rows of U lie in local memory.
+// register varies. The elements of L and the rows of U lie in local memory.
 //
 // A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
 // of the NaN, the one with all bits set is sent as another NaN. The receiver reads a word until it is not zero. Messages therefore need no

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lapidary_core::algorithms::Problem;
-use lapidary_core::{Cost, DeviceRuntime, Place, RawMat, Reach, Resources, Result, Schedule, reach};
+use lapidary_core::{Cost, DeviceRuntime, Identity, Place, RawMat, Reach, Resources, Result, Schedule, reach};
 
 use crate::machine::Machine;
 
@@ -21,9 +21,8 @@ pub(crate) struct Planner<'a> {
     pub resident: bool,
 }
 
-/// Number of operations of a call before which the speeds of the devices are measured. The measurement takes about as long as a call of this
-/// size on a processor with several cores.
-const WORTH_MEASURING: f64 = 1e11;
+/// Estimated number of seconds of a call before which the speeds of the devices are measured.
+const WORTH_MEASURING: f64 = 1.0;
 
 /// The share of the fastest device in a matrix that devices of different models hold together.
 const SHARE_OF_FASTEST: f64 = 16.0;
@@ -61,16 +60,15 @@ impl<'a> Planner<'a> {
         reaches
     }
 
-    /// The shares of the devices in a matrix that they hold together, or in a result that is divided among them. Devices of the same model have equal shares, and the shares of other
-    /// devices are proportional to their speeds: the measured speeds ([`Machine::measure_rates`]), or before the first measurement the
-    /// estimates in the facts of the devices.
+    /// The shares of the devices in a matrix that they hold together, or in a result that is divided among them. Devices of the same model have
+    /// equal shares. The shares of devices of different models are proportional to their speeds: the measured speeds
+    /// ([`Machine::measure_rates`]), or before the first measurement the estimates in the facts of the devices.
     fn shares(&self) -> Vec<u32> {
         let equal = vec![1; self.devices.len()];
         if self.has_one_model() {
             return equal;
         }
-        let rate = |&device: &usize| self.machine.product_rate(device, self.problem.dtype());
-        let rates: Vec<f64> = self.devices.iter().map(rate).collect();
+        let rates = self.rates();
         let fastest = rates.iter().copied().fold(0.0, f64::max);
         // a few steps, so that the shares do not follow each disturbance of a measurement
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number from 0 to 16")]
@@ -78,33 +76,55 @@ impl<'a> Planner<'a> {
         if fastest > 0.0 && fastest.is_finite() { rates.into_iter().map(share).collect() } else { equal }
     }
 
-    /// Whether devices of different models share the work in proportion to their speeds, and measuring these speeds takes a small part of the
-    /// call.
+    /// For each device, the number of operations of products per second: the mean over all devices of its model.
+    fn rates(&self) -> Vec<f64> {
+        let rate = |device: usize| self.machine.product_rate(device, self.problem.dtype());
+        let models = self.runtimes().into_iter().map(|runtime| &runtime.facts().identity);
+        let of_model = |model: &Identity| {
+            let same: Vec<f64> =
+                models.clone().zip(self.devices).filter(|(other, _)| *other == model).map(|(_, &device)| rate(device)).collect();
+            same.iter().sum::<f64>() / same.len() as f64
+        };
+        models.clone().map(of_model).collect()
+    }
+
+    /// Whether devices of different models share the work in proportion to speeds that are not measured yet, and measuring them takes a small
+    /// part of the call, or is the only way to share the work well.
     pub fn needs_rates(&self) -> bool {
-        if self.resident || self.has_one_model() {
+        let dtype = self.problem.dtype();
+        if self.resident || self.has_one_model() || self.devices.iter().all(|&device| self.machine.has_product_rate(device, dtype))
+        {
             return false;
         }
         let mut copies = self.reaches(usize::MAX).into_iter().map(|reach| reach.in_place.first() == Some(&false));
         match self.problem {
             Problem::Getrf { .. } => copies.all(|copies| copies),
-            _ => copies.any(|copies| copies) && flops(self.problem, self.memory) >= WORTH_MEASURING,
+            Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) => copies.any(|copies| copies) && self.is_long(),
+            Problem::Laswp(_) | Problem::Batched(_) => false,
         }
     }
 
-    /// The smallest extent of a part of a result that devices of different models divide among them ([`Resources::tail`]). A device that
-    /// computes P operations per second and copies B elements per second computes m·k·w products and sums in 2·m·k·w/P seconds, and copies
-    /// the m·k elements of A in m·k/B seconds, so that both take equally long for the width w = P/(2·B).
-    fn tail(&self, reaches: &[Reach]) -> usize {
+    /// Whether the devices need so long for the call, by the estimates in their facts, that a measurement of their speeds is worth its time.
+    fn is_long(&self) -> bool {
+        let estimated: f64 = self.runtimes().iter().map(|runtime| runtime.facts().rates.flops).sum();
+        flops(self.problem, self.memory) >= WORTH_MEASURING * estimated
+    }
+
+    /// For each device, the smallest extent of its parts of a result that devices of different models divide among them ([`Resources::tails`]).
+    /// A device that computes P operations per second and copies B elements per second computes m·k·w products and sums in 2·m·k·w/P
+    /// seconds, and copies the m·k elements of A in m·k/B seconds, so that both take equally long for the width w = P/(2·B). A device that
+    /// works in place copies nothing.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a conversion from a float saturates")]
+    fn tails(&self, reaches: &[Reach]) -> Vec<usize> {
         if self.has_one_model() {
-            return usize::MAX;
+            return vec![usize::MAX; self.devices.len()];
         }
         let element = self.problem.dtype().size() as f64;
-        let copying = self.runtimes().into_iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
-        let width =
-            copying.map(|(runtime, reach)| reach.flops * element / (2.0 * runtime.facts().rates.bandwidth)).fold(0.0, f64::max);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a conversion from a float saturates")]
-        let width = width as usize;
-        width
+        let width = |(runtime, reach): (&DeviceRuntime, &Reach)| match reach.in_place.contains(&false) {
+            true => (reach.flops * element / (2.0 * runtime.facts().rates.bandwidth)) as usize,
+            false => 0,
+        };
+        self.runtimes().into_iter().zip(reaches).map(width).collect()
     }
 
     /// Whether all devices are of the same model.
@@ -125,8 +145,8 @@ impl<'a> Planner<'a> {
         let element = self.problem.dtype().size();
         let lookahead = if let [runtime] = runtimes[..] { runtime.lookahead(self.problem.dtype()) } else { None };
         let all_copy = reaches.iter().all(|reach| reach.in_place.first() == Some(&false));
-        let (shares, tail, resident) = (self.shares(), self.tail(reaches), self.resident);
-        (Resources { shares, memory, buffer, tail, element, all_copy, resident, lookahead }, smallest)
+        let (shares, tails, resident) = (self.shares(), self.tails(reaches), self.resident);
+        (Resources { shares, memory, buffer, tails, element, all_copy, resident, lookahead }, smallest)
     }
 
     /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on

@@ -17,6 +17,16 @@ pub fn panels<T: Scalar>(subject: &impl Subject) {
     nan_pivot::<T>(subject);
 }
 
+/// Tests panels of which each work-item holds one, two or four rows, if work-groups have 32 work-items: in one work-group, and in the eight
+/// work-groups that wait for one another on a GPU.
+#[allow(dead_code, reason = "only the tests of OpenCL devices choose the number of work-items")]
+pub fn rows_of_items<T: Scalar>(subject: &impl Subject) {
+    for (m, n) in [(50, 40), (100, 40), (500, 70), (1000, 70)] {
+        panel::<T>(subject, m, n);
+        ties::<T>(subject, m, n);
+    }
+}
+
 /// Tests that a column is divided by a subnormal pivot, since the reciprocal of this pivot overflows. The test of subnormal
 /// pivots uses `f64`, since all devices support subnormal `f64` numbers.
 pub fn subnormal_pivot(subject: &impl Subject) {

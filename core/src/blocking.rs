@@ -219,6 +219,15 @@ fn halve_longer(mc: &mut usize, nc: &mut usize) {
 }
 
 impl Resources {
+    /// The resources of `devices` devices of one model, whose matrices have elements of `element` bytes and lie in host memory. The devices
+    /// copy, and each has `limit` bytes of memory; if no limit is given, they work in place.
+    #[must_use]
+    pub fn alike(devices: usize, limit: Option<usize>, element: usize) -> Self {
+        let (shares, tails) = (vec![1; devices], vec![usize::MAX; devices]);
+        let (memory, buffer, all_copy) = (limit, limit, limit.is_some());
+        Resources { shares, memory, buffer, tails, element, all_copy, resident: false, lookahead: None }
+    }
+
     /// Number of devices of the call.
     #[must_use]
     pub fn devices(&self) -> usize {
@@ -279,16 +288,6 @@ impl Resources {
             let [mc, nc, kc] = self.copied_tile(limit, [mc, nc, k]);
             Blocking::of_product(mc, nc, kc, nc)
         })
-    }
-
-    /// Block sizes of a product that is divided among several devices. `None` if the memory suffices for small blocks only.
-    fn divided_product(&self, limit: usize, [m, n, k]: [usize; 3]) -> Option<Blocking> {
-        let parts = self.divided(m, n, true);
-        let rows = parts.iter().map(|part| part.rows.len()).max()?;
-        let cols = parts.iter().map(|part| part.cols.len()).max()?;
-        let has_successors = parts.windows(2).any(|pair| pair[0].device == pair[1].device);
-        let blocking = self.held_block(limit, [rows, cols, k], has_successors)?;
-        Some(Blocking { place: Place::Divided { parts }, ..blocking })
     }
 
     /// Block sizes of a product for a device that keeps a block of C, of at most m×n elements, while panels of A and B pass through it.

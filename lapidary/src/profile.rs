@@ -77,10 +77,7 @@ impl DeviceProfile {
         let memory = (!self.host_memory).then(|| self.memory.unwrap_or(usize::MAX));
         let buffer = memory.map(|_| self.max_buffer.unwrap_or(usize::MAX));
         let lookahead = lookahead.filter(|_| devices == 1 && self.queues > 1);
-        let (element, all_copy) = (dtype.size(), !self.host_memory);
-        // devices of one profile are equally fast
-        let (shares, tails) = (vec![1; devices], vec![usize::MAX; devices]);
-        Some(Resources { shares, memory, buffer, tails, element, all_copy, resident: false, lookahead })
+        Some(Resources { buffer, lookahead, ..Resources::alike(devices, memory, dtype.size()) })
     }
 
     /// The properties of the device that the dispatcher needs to run `plan`.

@@ -322,10 +322,7 @@ impl Machine {
     fn schedule_in_place(&self, problem: &Problem, runtime: &DeviceRuntime, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = runtime.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
-        let element = problem.dtype().size();
-        let (shares, memory, buffer, all_copy) = (vec![1], None, None, false);
-        let resources =
-            Resources { shares, memory, buffer, tails: vec![usize::MAX], element, all_copy, resident: true, lookahead: None };
+        let resources = Resources { resident: true, ..Resources::alike(1, None, problem.dtype().size()) };
         self.schedules().get(problem, &resources, vec![reach], |reaches| {
             let plan = problem.plan(&resources).map_err(|limit| limit.of(&facts.name))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(&facts.name))

@@ -86,19 +86,7 @@ mod tests {
 
     fn get_within(schedules: &Schedules, n: usize, flops: f64, limit: usize) -> Arc<Schedule> {
         let reaches = vec![Reach { memory: 1 << 20, in_place: vec![false; 2], flops, queues: 1 }];
-        let resources = {
-            let (memory, buffer) = (Some(limit), Some(limit));
-            Resources {
-                shares: vec![1],
-                memory,
-                buffer,
-                tails: vec![usize::MAX],
-                element: 8,
-                all_copy: true,
-                resident: false,
-                lookahead: None,
-            }
-        };
+        let resources = Resources::alike(1, Some(limit), 8);
         let made = |reaches| Ok(Schedule::new(exchanges(n).plan(&resources).unwrap(), reaches).unwrap());
         schedules.get(&exchanges(n), &resources, reaches, made).unwrap()
     }

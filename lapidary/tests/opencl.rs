@@ -292,26 +292,13 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
         return eprintln!("not run: {one} and {other} are not alike");
     }
     let scope = Scope { min: 64, ..few() };
-    let resources = |devices, element, bytes| {
-        let (shares, limit, all_copy, resident) = (vec![1; devices], Some(bytes), true, false);
-        Resources {
-            shares,
-            memory: limit,
-            buffer: limit,
-            tails: vec![usize::MAX; devices],
-            element,
-            all_copy,
-            resident,
-            lookahead: None,
-        }
-    };
     for (element, n) in [(4, scope.min), (8, scope.min), (4, 2 * scope.max), (8, 2 * scope.max)] {
         let tiles = |devices| {
-            let resources = resources(devices, element, LIMIT);
+            let resources = Resources::alike(devices, Some(LIMIT), element);
             (resources.gemm(n, n, n), resources.trsm(n, n))
         };
         assert_eq!(tiles(1), tiles(2), "the tiles are not the same");
-        let place = |devices| resources(devices, element, LIMIT_OF_LU).getrf(n, n).place;
+        let place = |devices| Resources::alike(devices, Some(LIMIT_OF_LU), element).getrf(n, n).place;
         assert_eq!([place(1), place(2)], [Place::Held { loads: true }, Place::Distributed { shares: vec![1, 1] }]);
     }
     let is_lu = |name: &str| name.starts_with("getrf") || name == "solve";

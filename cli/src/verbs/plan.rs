@@ -102,21 +102,8 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn show(args: &Args, shape: &Shape, dtype: DType, devices: usize) -> Result<()> {
-    let limit = args.memory_limit;
     let resident = args.queues.is_some();
-    let element = dtype.size();
-    let all_copy = limit.is_some();
-    let shares = vec![1; devices];
-    let resources = Resources {
-        shares,
-        memory: limit,
-        buffer: limit,
-        tails: vec![usize::MAX; devices],
-        element,
-        all_copy,
-        resident,
-        lookahead: None,
-    };
+    let resources = Resources { resident, ..Resources::alike(devices, args.memory_limit, dtype.size()) };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
     problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;

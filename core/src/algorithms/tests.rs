@@ -271,17 +271,7 @@ fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
 }
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
-    let all_copy = limit.is_some();
-    Resources {
-        shares: vec![1; devices],
-        memory: limit,
-        buffer: limit,
-        tails: vec![usize::MAX; devices],
-        element: 8,
-        all_copy,
-        resident: false,
-        lookahead: None,
-    }
+    Resources::alike(devices, limit, 8)
 }
 
 #[test]

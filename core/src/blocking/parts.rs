@@ -109,6 +109,16 @@ impl Resources {
         debug_assert!(!devices.is_empty(), "a device has a share");
         division.among(Part { rows: 0..m, cols: 0..n, device: None }, &devices)
     }
+
+    /// Block sizes of a product that is divided among several devices. `None` if the memory suffices for small blocks only.
+    pub(super) fn divided_product(&self, limit: usize, [m, n, k]: [usize; 3]) -> Option<Blocking> {
+        let parts = self.divided(m, n, true);
+        let rows = parts.iter().map(|part| part.rows.len()).max()?;
+        let cols = parts.iter().map(|part| part.cols.len()).max()?;
+        let has_successors = parts.windows(2).any(|pair| pair[0].device == pair[1].device);
+        let blocking = self.held_block(limit, [rows, cols, k], has_successors)?;
+        Some(Blocking { place: Place::Divided { parts }, ..blocking })
+    }
 }
 
 impl Blocking {

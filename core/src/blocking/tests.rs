@@ -40,20 +40,11 @@ fn cases() -> impl Iterator<Item = (usize, usize, usize)> {
 }
 
 fn in_place(devices: usize) -> Resources {
-    Resources {
-        shares: vec![1; devices],
-        memory: None,
-        buffer: None,
-        tails: vec![usize::MAX; devices],
-        element: 8,
-        all_copy: false,
-        resident: false,
-        lookahead: None,
-    }
+    Resources::alike(devices, None, 8)
 }
 
 fn copying(devices: usize, limit: usize) -> Resources {
-    Resources { memory: Some(limit), buffer: Some(limit), all_copy: true, ..in_place(devices) }
+    Resources::alike(devices, Some(limit), 8)
 }
 
 fn on_one_device() -> Resources {

@@ -81,6 +81,13 @@ impl NullDevice {
         self
     }
 
+    /// Sets the model of the device.
+    #[must_use]
+    pub fn with_model(mut self, model: &str) -> Self {
+        self.facts.identity.model = model.to_owned();
+        self
+    }
+
     /// Sets the speed in the device's facts to `flops` floating-point operations per second.
     #[must_use]
     pub fn with_flops(mut self, flops: f64) -> Self {

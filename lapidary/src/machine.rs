@@ -249,8 +249,13 @@ impl Machine {
             }
             runtime.make_room();
             let rate = product_rate(runtime, dtype).unwrap_or(runtime.facts().rates.flops);
-            self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner).insert((device, dtype), rate);
+            self.set_product_rate(device, dtype, rate);
         }
+    }
+
+    /// Sets the speed of a device in products of a type.
+    pub(crate) fn set_product_rate(&self, device: usize, dtype: DType, rate: f64) {
+        self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner).insert((device, dtype), rate);
     }
 
     pub(crate) fn schedules(&self) -> &Schedules {

@@ -32,6 +32,11 @@ pub(crate) fn flops(problem: &Problem, memory: &[RawMat]) -> f64 {
     problem.instructions().iter().map(|instruction| instruction.map(|matrix| memory[matrix])).map(|call| call.flops()).sum()
 }
 
+/// Whether a device copies the first matrix of a call.
+fn copies(reach: &Reach) -> bool {
+    reach.in_place.first() == Some(&false)
+}
+
 impl<'a> Planner<'a> {
     pub fn runtimes(&self) -> Vec<&'a DeviceRuntime> {
         self.devices.iter().map(|&device| &self.machine.runtimes()[device]).collect()
@@ -88,6 +93,16 @@ impl<'a> Planner<'a> {
         models.clone().map(of_model).collect()
     }
 
+    /// The devices that take part in the call. If the devices hold the matrix of a factorisation together, these are the devices that have a
+    /// share, since a plan for one device is faster than a plan for several of which one holds the whole matrix. In other calls, a device
+    /// without a share may help the others, and does their work if they are lost.
+    pub fn taking_part(&self) -> Vec<usize> {
+        let is_held =
+            matches!(self.problem, Problem::Getrf { .. }) && !self.resident && self.reaches(usize::MAX).iter().all(copies);
+        let with_shares = self.devices.iter().copied().zip(self.shares());
+        with_shares.filter(|&(_, share)| !is_held || share > 0).map(|(device, _)| device).collect()
+    }
+
     /// Whether devices of different models share the work in proportion to speeds that are not measured yet, and measuring them takes a small
     /// part of the call, or is the only way to share the work well.
     pub fn needs_rates(&self) -> bool {
@@ -96,10 +111,10 @@ impl<'a> Planner<'a> {
         {
             return false;
         }
-        let mut copies = self.reaches(usize::MAX).into_iter().map(|reach| reach.in_place.first() == Some(&false));
+        let reaches = self.reaches(usize::MAX);
         match self.problem {
-            Problem::Getrf { .. } => copies.all(|copies| copies),
-            Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) => copies.any(|copies| copies) && self.is_long(),
+            Problem::Getrf { .. } => reaches.iter().all(copies),
+            Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) => reaches.iter().any(copies) && self.is_long(),
             Problem::Laswp(_) | Problem::Batched(_) => false,
         }
     }
@@ -136,15 +151,15 @@ impl<'a> Planner<'a> {
     /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that
     /// work on copies.
     fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
-        let (runtimes, copies) = (self.runtimes(), |device: &usize| reaches[*device].in_place.contains(&false));
-        let copying = || (0..reaches.len()).filter(copies);
+        let (runtimes, is_copying) = (self.runtimes(), |device: &usize| reaches[*device].in_place.contains(&false));
+        let copying = || (0..reaches.len()).filter(is_copying);
         let buffer_of = |device: usize| runtimes[device].facts().limits.buffer;
         let (memory, buffer) = (copying().map(|device| reaches[device].memory).min(), copying().map(buffer_of).min());
         // one buffer must have room for half of the memory that a device uses
         let smallest = copying().min_by_key(|&device| reaches[device].memory.min(buffer_of(device).saturating_mul(2)));
         let element = self.problem.dtype().size();
         let lookahead = if let [runtime] = runtimes[..] { runtime.lookahead(self.problem.dtype()) } else { None };
-        let all_copy = reaches.iter().all(|reach| reach.in_place.first() == Some(&false));
+        let all_copy = reaches.iter().all(copies);
         let (shares, tails, resident) = (self.shares(), self.tails(reaches), self.resident);
         (Resources { shares, memory, buffer, tails, element, all_copy, resident, lookahead }, smallest)
     }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use lapidary_core::null::{NullDevice, Record, Request};
 use lapidary_core::{
-    BufferRect, Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand, Outputs,
-    Result,
+    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand,
+    Outputs, Result,
 };
 
 use super::MAX_ATTEMPTS;
@@ -415,6 +415,23 @@ fn matrices_are_uploaded_to_the_fastest_device() {
     // a third matrix is not silently uploaded to a slower device
     assert_eq!(machine.upload(view()).unwrap_err().kind(), ErrorKind::OutOfMemory);
     assert!(machine.upload_to(2, view()).is_ok());
+}
+
+/// A device that is too slow for a share of an LU takes no part in it, so that the other device holds the matrix as if it were alone, and keeps
+/// the factors.
+#[test]
+fn a_device_without_a_share_takes_no_part_in_an_lu() {
+    let device = |model, flops| boxed(NullDevice::new(Some(4 << 20)).with_model(model).with_flops(flops));
+    let factored_by = |flops| {
+        let machine = Machine::of(vec![device("fast", 1e12), device("slow", flops)], &Settings::default());
+        [(0, 1e12), (1, flops)].map(|(device, flops)| machine.set_product_rate(device, DType::F64, flops));
+        let mut a = vec![1.0; N * N];
+        let lu = machine.getrf(MatMut::col_major(&mut a, N, N).unwrap()).unwrap();
+        let took_part = |device: usize| record(&machine, device).requests.iter().any(|r| matches!(r, Request::Alloc(_)));
+        ([0, 1].map(took_part), lu.is_kept())
+    };
+    assert_eq!(factored_by(5e11), ([true, true], false));
+    assert_eq!(factored_by(1e10), ([true, false], true));
 }
 
 /// If a device has less memory than it reported, tiles shrink from the size that the call needs, not from the size that the

@@ -424,7 +424,7 @@ fn a_device_without_a_share_takes_no_part_in_an_lu() {
     let device = |model, flops| boxed(NullDevice::new(Some(4 << 20)).with_model(model).with_flops(flops));
     let factored_by = |flops| {
         let machine = Machine::of(vec![device("fast", 1e12), device("slow", flops)], &Settings::default());
-        [(0, 1e12), (1, flops)].map(|(device, flops)| machine.set_product_rate(device, DType::F64, flops));
+        [1e12, flops].into_iter().zip(0..).for_each(|(flops, device)| machine.set_product_rate(device, DType::F64, flops));
         let mut a = vec![1.0; N * N];
         let lu = machine.getrf(MatMut::col_major(&mut a, N, N).unwrap()).unwrap();
         let took_part = |device: usize| record(&machine, device).requests.iter().any(|r| matches!(r, Request::Alloc(_)));

@@ -165,9 +165,8 @@ fn half(n: usize) -> usize {
 /// The facts about the devices of a call that determine the block sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// For each device of the call, the relative number of columns that the device holds if the devices hold a matrix together, and the relative
-    /// size of its parts of a result that is divided. The number is proportional to the speed of the device, and 0 if the device is too slow to
-    /// take part. At least one is positive.
+    /// The share of each device of the call in the work, which is proportional to the speed of the device. A device holds columns of a matrix,
+    /// or computes parts of a result, in proportion to its share. The share is 0 if the device is too slow. At least one share is positive.
     pub shares: Vec<u32>,
     /// The smallest memory limit, in bytes, of the devices that copy. `None` if all devices work in place.
     pub memory: Option<usize>,

@@ -21,8 +21,8 @@
 //!   [`Schedule::footprint`](crate::Schedule::footprint) bytes, so a run cannot deadlock for lack of memory.
 //! - The dispatcher calls no device: by [`Step::Obtain`] and [`Step::Release`] it asks its caller to allocate or free device
 //!   memory.
-//! - A task that has an owner runs on its owner. A device that has nothing else to do takes such a task of another device if
-//!   the two devices then finish earlier than the owner would alone.
+//! - A task may have an owner, which is the device that should run the task. An idle device takes a task from its owner if both devices
+//!   together then finish the owner's tasks earlier than the owner would alone.
 //! - A slow device does not take a task that any device may take if the faster devices would finish all remaining tasks before the slow
 //!   device finished this task.
 //! - If a device turns out to have less memory than its memory limit, the run continues with the memory that the device has. If

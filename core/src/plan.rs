@@ -146,8 +146,8 @@ pub struct Task {
     pub registers: Range<u32>,
     /// Index of the device that must execute the task. `None` if any device can execute the task.
     pub device: Option<usize>,
-    /// Index of the device that executes the task, unless another device has no task of its own left and would finish the task earlier.
-    /// `None` if the task belongs to no device, or to the device in `device`.
+    /// Index of the device that should execute the task. An idle device may take the task from its owner. `None` if any device may execute
+    /// the task, or if `device` names the device that must.
     pub owner: Option<usize>,
 }
 
@@ -213,8 +213,8 @@ impl Plan {
         self.task_for(None, what, region);
     }
 
-    /// Begins a task of the device with the index `owner`, if one is given: another device takes the task only if it has no task of its own
-    /// left and would finish the task earlier.
+    /// Begins a task that the device with the index `owner` should run, if an owner is given. Another device may take the task from its owner
+    /// when the other device is idle. Without an owner, any device may take the task.
     pub fn task_for(&mut self, owner: Option<usize>, what: &'static str, region: Region) {
         self.begin_task(what, region, None, owner);
     }

@@ -36,7 +36,7 @@ use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lookahead::panels_by_entries;
 use resident::Resident;
-use tall::{nan_pivot, panels, rows_of_items, subnormal_pivot};
+use tall::{nan_pivot, panel, panels, subnormal_pivot, ties};
 
 /// Settings without a program cache, since PoCL would compile each kernel a second time to return its binary.
 fn settings() -> Settings {
@@ -201,8 +201,12 @@ fn panels_column_by_column_by_strips_and_by_held_rows() {
         let resident = Resident::new(Graded(strips.to_owned(), machine));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
-        rows_of_items::<f64>(&resident);
-        rows_of_items::<f32>(&resident);
+        // work-groups of 32 work-items hold one, two or four rows each: in one work-group, and on a GPU in eight that wait for one another
+        for (m, n) in [(50, 40), (100, 40), (500, 70), (1000, 70)] {
+            panel::<f64>(&resident, m, n);
+            ties::<f64>(&resident, m, n);
+            panel::<f32>(&resident, m, n);
+        }
         nan_pivot::<f32>(&resident);
         subnormal_pivot(&resident);
     }

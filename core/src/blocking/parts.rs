@@ -11,15 +11,14 @@ pub struct Part {
     pub rows: Range<usize>,
     /// The columns of the result. For a triangular solve, the result has one column for each right-hand side.
     pub cols: Range<usize>,
-    /// Index of the device that computes the part, unless another device has no part left and would finish this part earlier. `None` if
-    /// every device may compute the part.
+    /// Index of the device that should compute the part, which owns the tasks of the part. `None` if any device may compute it.
     pub device: Option<usize>,
 }
 
 /// Number of rows or columns of which the sides of parts are multiples, so that kernels work on whole vectors.
 const UNIT: usize = 16;
-/// The last part of a device has at least the extent of its whole share divided by this number, so that a plan has few parts.
-const MOST_NARROWED: usize = 32;
+/// Ratio of the extent of a device's share to the smallest extent of a part of this share, so that a plan has few parts.
+const MAX_NARROWING: usize = 32;
 
 /// A rule by which a result is divided.
 struct Division<'a> {
@@ -54,8 +53,9 @@ impl Division<'_> {
         if self.by_rows(part) { part.rows.len() } else { part.cols.len() }
     }
 
-    /// Divides a part among devices in proportion to their shares: the devices are divided into two groups, and the part is cut once between
-    /// them. If there are fewer than [`UNIT`] rows or columns for each device, the device with the largest share computes the part.
+    /// Divides a part among devices in proportion to their shares. The method divides the devices into two groups, cuts the part once, and
+    /// divides each of the two pieces among the devices of one group. If the side that is cut is shorter than [`UNIT`] times the number of
+    /// devices, the device with the largest share gets the whole part.
     fn among(&self, part: Part, devices: &[usize]) -> Vec<Part> {
         if part.rows.is_empty() || part.cols.is_empty() {
             return Vec::new();
@@ -79,7 +79,7 @@ impl Division<'_> {
         [self.among(a, first), self.among(b, second)].concat()
     }
 
-    /// The first of the devices with the largest share.
+    /// Returns the device with the largest share, as a slice of one element. If several devices have the largest share, returns the first.
     fn fastest<'d>(&self, devices: &'d [usize]) -> &'d [usize] {
         let fastest = (0..devices.len()).rev().max_by_key(|&at| self.shares[devices[at]]).unwrap_or(0);
         &devices[fastest..=fastest]
@@ -89,7 +89,7 @@ impl Division<'_> {
     /// their speeds still finish close together.
     fn of_one_device(&self, device: usize, part: Part) -> Vec<Part> {
         let (by_rows, extent) = (self.by_rows(&part), self.extent(&part));
-        let least = self.tails[device].max(extent / MOST_NARROWED).max(UNIT);
+        let least = self.tails[device].max(extent / MAX_NARROWING).max(UNIT);
         let (mut parts, mut rest, mut left) = (Vec::new(), part, extent);
         while left / 2 >= least {
             let [next, others] = rest.cut(by_rows, half(left));
@@ -137,11 +137,10 @@ impl Blocking {
 mod tests {
     use super::*;
 
-    /// The rows and columns of all parts, with their devices.
+    /// The parts of a result of m rows and n columns, if all devices have the same smallest extent of a part.
     fn parts(m: usize, n: usize, shares: &[u32], tail: usize, divides_rows: bool) -> Vec<Part> {
-        let devices: Vec<usize> = (0..shares.len()).filter(|&device| shares[device] > 0).collect();
-        let tails = vec![tail; shares.len()];
-        Division { shares, tails: &tails, divides_rows }.among(Part { rows: 0..m, cols: 0..n, device: None }, &devices)
+        let (shares, tails) = (shares.to_vec(), vec![tail; shares.len()]);
+        Resources { shares, tails, ..Resources::alike(0, None, 8) }.divided(m, n, divides_rows)
     }
 
     fn part(rows: Range<usize>, cols: Range<usize>, device: usize) -> Part {

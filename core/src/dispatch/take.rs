@@ -81,8 +81,8 @@ impl Dispatcher<'_> {
         true
     }
 
-    /// Finds the first task, in plan order, that `device` may begin. Returns `None` also if the device should leave this task to other
-    /// devices.
+    /// Returns the next task for `device`: the first task, in plan order, that it may begin, or else a task that it takes from another
+    /// device. Returns `None` if there is no such task, or if the device should leave the task to faster devices.
     fn next_task(&mut self, device: usize) -> Option<u32> {
         let leaves = self.should_leave_to_faster(device);
         let Dispatcher { plan, ready, begun, devices, .. } = self;
@@ -102,9 +102,10 @@ impl Dispatcher<'_> {
         first.into_iter().chain(owned).min().or_else(|| self.task_of_another(device))
     }
 
-    /// The task of another device that `device` should run, because it has nothing else to do. With this task, the two devices finish all tasks
-    /// that the other device has not begun earlier than the other device would alone. Of several other devices, it is the one that needs
-    /// the longest, and of its tasks the one with which the two devices finish the earliest.
+    /// Returns the task that `device` takes from another device, if `device` is idle. The task is taken only if both devices together then
+    /// finish the tasks that the other device has not begun earlier than the other device would alone. Among the other devices, the method
+    /// chooses the one that needs the longest for these tasks. Among the tasks of that device, it chooses the task with which both devices
+    /// finish the earliest.
     fn task_of_another(&self, device: usize) -> Option<u32> {
         if !self.devices[device].taken.is_empty() {
             return None;

@@ -24,7 +24,7 @@ fn tiles(count: usize) -> Plan {
     tiles_of(&vec![None; count])
 }
 
-/// The plan that [`tiles`] makes, with an owner of each task.
+/// Makes the plan of [`tiles`] with one task for each element of `owners`, which is the owner of the task, if it has one.
 fn tiles_of(owners: &[Option<usize>]) -> Plan {
     let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("C", (4, 4 * owners.len()), Layout::ColMajor);

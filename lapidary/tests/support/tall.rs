@@ -17,16 +17,6 @@ pub fn panels<T: Scalar>(subject: &impl Subject) {
     nan_pivot::<T>(subject);
 }
 
-/// Tests panels of which each work-item holds one, two or four rows, if work-groups have 32 work-items: in one work-group, and in the eight
-/// work-groups that wait for one another on a GPU.
-#[allow(dead_code, reason = "only the tests of OpenCL devices choose the number of work-items")]
-pub fn rows_of_items<T: Scalar>(subject: &impl Subject) {
-    for (m, n) in [(50, 40), (100, 40), (500, 70), (1000, 70)] {
-        panel::<T>(subject, m, n);
-        ties::<T>(subject, m, n);
-    }
-}
-
 /// Tests that a column is divided by a subnormal pivot, since the reciprocal of this pivot overflows. The test of subnormal
 /// pivots uses `f64`, since all devices support subnormal `f64` numbers.
 pub fn subnormal_pivot(subject: &impl Subject) {
@@ -57,14 +47,15 @@ pub fn nan_pivot<T: Scalar>(subject: &impl Subject) {
 
 /// Tests pivot candidates of equal magnitude in so many work-groups that one work-item compares the candidates of several
 /// work-groups.
-fn ties<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
+pub fn ties<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
     let (scope, ledger) = (Scope::quick(1), Ledger::default());
     let case = GetrfCase { m, ..GetrfCase::square(n, Shape::TiesBelow) };
     let verdict = check_large_exact::<_, T>(&Trial { subject, scope: &scope, ledger: &ledger }, &case);
     verdict.unwrap_or_else(|failure| panic!("{}: {failure}", subject.name()));
 }
 
-fn panel<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
+/// Tests the product of the factors of one panel of m rows and n columns, and that no multiplier exceeds one.
+pub fn panel<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
     // elements grow towards the last row
     let entry = |e: usize| (((e * 7919 + e / 13) % 1009) as f64 / 1009.0 - 0.5) * (1.0 + (e % m) as f64 / m as f64);
     let a: Vec<T> = (0..m * n).map(|e| T::from_f64(entry(e))).collect();

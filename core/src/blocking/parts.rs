@@ -172,6 +172,12 @@ mod tests {
     }
 
     #[test]
+    fn each_part_of_a_device_is_half_of_what_is_left() {
+        let of_first = [part(0..9, 0..64, 0), part(0..9, 64..96, 0), part(0..9, 96..128, 0)];
+        assert_eq!(parts(9, 256, &[1, 1], 32, false)[..3], of_first);
+    }
+
+    #[test]
     fn parts_cover_the_result_in_proportion_to_the_shares() {
         let cases = [
             (4096, 4096, vec![16, 9], 32),

@@ -161,7 +161,8 @@ fn a_device_takes_its_own_tasks_and_then_tasks_of_a_device_that_has_many() {
 
 #[test]
 fn a_device_that_is_busy_takes_only_its_own_tasks() {
-    let schedule = Schedule::new(tiles_of(&[Some(0), Some(1)]), vec![copying(9), copying(9)]).unwrap();
+    // an idle device of this speed would take the task of the other device
+    let schedule = Schedule::new(tiles_of(&[Some(0), Some(1)]), vec![Reach { flops: 9.0, ..copying(9) }, copying(9)]).unwrap();
     let mut dispatcher = schedule.dispatcher();
     assert_eq!([(); 2].map(|()| ask(&mut dispatcher, 0, Queue::Ld)), [Some(LD), None]);
     assert_eq!(ask(&mut dispatcher, 1, Queue::Ld), Some(COMMANDS + LD));

@@ -9,7 +9,7 @@ use lapidary_core::{
     BufferRect, DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Lookahead,
     Operand, PanelShape, Pending, Piece, PinnedMemory, ProgramCache, Result, StreamQueue, Token, Work,
 };
-use lapidary_kernels::Database;
+use lapidary_kernels::{Database, View};
 
 use crate::buffer::{Buffer, CommandQueue, Context, Event, Rect};
 use crate::context::SharedContext;
@@ -304,6 +304,11 @@ impl Device for OpenClDevice {
 
     fn scratch_bytes(&self) -> usize {
         self.kernels().scratch_bytes()
+    }
+
+    fn prepare(&self, instruction: &Instruction<Operand<'_>>, beside_panel: Option<PanelShape>) -> Result<()> {
+        let view = |Operand { offset: at, rows, cols, ld, .. }: Operand<'_>| View { buffer: &(), at, rows, cols, ld };
+        self.kernels().prepare(instruction.dtype(), &instruction.map(view), beside_panel)
     }
 
     fn lookahead(&self, dtype: DType) -> Option<Lookahead> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, Lookahead, PanelShape, ProgramCache, Result};
-use lapidary_kernels::{Call, Database, Dialect, Program, Purpose, Scratch, Target, Tuning, instructions};
+use lapidary_kernels::{Call, Database, Dialect, Launch, Program, Purpose, Scratch, Target, Tuning, instructions, launches};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
@@ -142,6 +142,20 @@ impl Kernels {
     /// Looks up all kernels in `database`.
     pub fn use_database(&mut self, database: &Database) {
         self.list(Tuning::lookup(database, &self.found.facts, Dialect::OpenClC));
+    }
+
+    /// Creates the kernels of an instruction on matrices of `dtype`, beside a panel of the shape `beside_panel`, if there is one. A kernel that
+    /// the driver refuses is left out, because another one replaces it when the instruction runs.
+    pub fn prepare(
+        &mut self,
+        dtype: DType,
+        instruction: &Instruction<lapidary_kernels::View<'_, ()>>,
+        beside_panel: Option<PanelShape>,
+    ) -> Result<()> {
+        for Launch { program, kernel, .. } in launches(&self.found.facts, &self.tuning, dtype, instruction, beside_panel)? {
+            let _ = self.programs.kernel(&self.context, &self.found, &program, kernel);
+        }
+        Ok(())
     }
 
     /// Compiles the program of a product in single precision, or loads it from the cache.

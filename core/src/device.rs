@@ -420,6 +420,16 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         0
     }
 
+    /// Compiles the kernels that run an instruction, so that the instruction does not wait for the compiler later. The method reads the
+    /// sizes of the operands only, so that their memory may be any address. `beside_panel` is that of [`Work::Run`]. The default
+    /// implementation does nothing, which suffices for a device that compiles no kernels.
+    ///
+    /// # Errors
+    /// The device has no kernel for the instruction. Kernels that the compiler refuses are no error, since others replace them.
+    fn prepare(&self, _instruction: &Instruction<Operand<'_>>, _beside_panel: Option<PanelShape>) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns when and how LU on this device alone should factor a panel in one kernel queue while another queue runs an update.
     /// Returns `None` if LU should use one queue.
     fn lookahead(&self, dtype: DType) -> Option<Lookahead> {

@@ -81,7 +81,7 @@ pub use driver_file::DriverFile;
 pub use engine::Run;
 pub use engine::{
     CopyInUse, DeviceRuntime, InPlace, ProgressListener, RunError, RunProgress, Startup, StreamCall, StreamEnd, StreamState,
-    TimedKernel, Times, Trace, TraceEvent, Watch, reach, resident_device, run,
+    TimedKernel, Times, Trace, TraceEvent, Watch, prepare, prepare_in_place, reach, resident_device, run,
 };
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Outputs, Result};

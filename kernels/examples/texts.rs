@@ -87,7 +87,7 @@ fn shipped(facts: &DeviceFacts) -> Result<Vec<Program>, String> {
     let tuning = Tuning::lookup(Database::shipped(), facts, Dialect::OpenClC);
     let mut add = |tuning: &Tuning, dtype, calls: Vec<Instruction<_>>| {
         calls.iter().try_for_each(|call| {
-            let launched = launches(facts, tuning, dtype, call).map_err(|error| error.to_string())?;
+            let launched = launches(facts, tuning, dtype, call, None).map_err(|error| error.to_string())?;
             programs.extend(launched.into_iter().map(|launch| launch.program).filter(|program| known.insert(*program)));
             Ok::<(), String>(())
         })

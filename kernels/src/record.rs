@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Result};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, PanelShape, Result};
 
 use crate::block::BlockParams;
 use crate::call::{Call, Target, View};
@@ -63,6 +63,7 @@ impl Launch {
 }
 
 /// Returns the kernel launches of an instruction on matrices of `dtype`, in order, on a device that accepts all kernels of `tuning`.
+/// `beside_panel` is the shape of the panel that another queue factors at the same time, if there is one.
 ///
 /// # Errors
 /// `tuning` has no kernel for the instruction, or the instruction takes more than 100,000 launches.
@@ -71,8 +72,9 @@ pub fn launches(
     tuning: &Tuning,
     dtype: DType,
     instruction: &Instruction<View<'_, ()>>,
+    beside_panel: Option<PanelShape>,
 ) -> Result<Vec<Launch>> {
-    let mut recorder = Recorder { facts, tuning, launches: Vec::new() };
+    let mut recorder = Recorder { facts, tuning, beside_panel, launches: Vec::new() };
     // SAFETY: the recorder runs no kernel, so that no memory is accessed.
     unsafe { enqueue(&mut recorder, dtype, instruction)? };
     Ok(recorder.launches)
@@ -85,6 +87,7 @@ const MAX_LAUNCHES: usize = 100_000;
 struct Recorder<'a> {
     facts: &'a DeviceFacts,
     tuning: &'a Tuning,
+    beside_panel: Option<PanelShape>,
     launches: Vec<Launch>,
 }
 
@@ -97,6 +100,10 @@ impl Target for Recorder<'_> {
 
     fn tuning(&self) -> &Tuning {
         self.tuning
+    }
+
+    fn beside_panel(&self) -> Option<PanelShape> {
+        self.beside_panel
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {

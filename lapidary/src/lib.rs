@@ -66,6 +66,7 @@ mod machine;
 mod mixed;
 mod open;
 mod owned;
+mod prepare;
 mod price;
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 pub mod probe;

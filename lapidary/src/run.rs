@@ -198,14 +198,18 @@ impl Machine {
         is_processor && self.settings().nb.is_none() && self.trace().is_none()
     }
 
+    /// Whether the CPU is the only one of `devices`, and needs no plan for a call on host matrices.
+    pub(crate) fn runs_without_plan(&self, devices: &[usize]) -> bool {
+        matches!(*devices, [device] if self.needs_no_plan(&self.runtimes()[device]))
+    }
+
     /// Runs a call on host matrices as instructions of the CPU, if the CPU is the only device of the call and needs no plan.
     /// Returns `None` if a plan is needed.
     fn launch_on_host(&self, devices: &[usize], problem: &Problem, memory: &[RawMat]) -> Option<Result<()>> {
-        let &[device] = devices else { return None };
-        let runtime = &self.runtimes()[device];
-        if !self.needs_no_plan(runtime) {
+        if !self.runs_without_plan(devices) {
             return None;
         }
+        let runtime = &self.runtimes()[devices[0]];
         let mut instructions = problem.instructions().into_iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
         // SAFETY: `memory` describes the matrices of checked arguments, which the caller borrows during the call, mutably where
         // kernels write, so that no other access conflicts.

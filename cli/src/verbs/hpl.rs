@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use lapidary::backend::{DeviceFacts, DeviceKind};
-use lapidary::{DType, Machine, Precision, Scalar};
+use lapidary::{DType, Machine, Precision};
 
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
@@ -64,8 +64,6 @@ enum Placement {
 const WARM_UP_PART: u32 = 8;
 /// Maximum order of the system that warms the devices up.
 const LONGEST_WARM_UP: u32 = 8192;
-/// Number of columns of the tall matrices that are factored in the warm-up.
-const TALL_COLUMNS: usize = 256;
 
 const HELP: &str = "\
 The system is that of HPL 2.3, from the same generator, with elements in [-0.5, 0.5] in double
@@ -76,10 +74,9 @@ is 1. The speed counts 2/3·n³ + 3/2·n² operations, also with --mxp. The matr
 dominant. The matrix of --mxp is HPL's, which needs row exchanges and more refinement steps. If the
 refinement does not converge, the factors are in f64 and the exit status is 1.
 
-A system of an eighth of the order, at most 8192, is solved before the timed part, and matrices as tall
-as the large one are factored, so that drivers have loaded most of the kernels. The first run on a
-device is still slower, because it measures speeds, which later runs reuse. Run twice, and take the
-second result.
+The kernels are compiled before the timed part, and a system of an eighth of the order, at most 8192, is
+solved, so that drivers have loaded most of the kernels. The first run on a device is still slower,
+because it measures speeds, which later runs reuse. Run twice, and take the second result.
 
 Examples:
   lapidary hpl --n 8000 --json hpl.json
@@ -112,7 +109,7 @@ pub fn run(args: &Args) -> Result<()> {
     check_placement(args, &machine)?;
     check_memory(args, &machine)?;
     let system = System::new(args.seed, args.n as usize);
-    let progress = Arc::new(Progress::new(if args.mxp { 4 } else { 5 }).ticking());
+    let progress = Arc::new(Progress::new(if args.mxp { 5 } else { 6 }).ticking());
     warm_up(args, &machine, &progress)?;
     let machine = if args.trace.is_some() { machine.traced() } else { machine };
     let machine = speed::shown(machine, &progress, operations(f64::from(args.n)));
@@ -184,29 +181,18 @@ fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -
     Ok((result, seconds))
 }
 
-/// Solves a small system as the large one is solved, and factors tall matrices with few columns, so that the drivers have loaded most of the
-/// kernels before the timed part. The first run of a kernel in a process takes milliseconds, in which the other queues of the device may stand
-/// still, or a second if the kernel is compiled. The number of rows decides which kernels factor a panel. Blocks of the large system may be
-/// wider, for which other kernels may be chosen.
+/// Compiles the kernels of the large system, and solves a small system as the large one is solved. The first run of a kernel in a process takes
+/// milliseconds, in which the other queues of the device may stand still.
 fn warm_up(args: &Args, machine: &Machine, progress: &Progress) -> Result<()> {
-    let order = args.n.div_ceil(WARM_UP_PART).min(LONGEST_WARM_UP);
-    let load = || {
+    let order = args.n as usize;
+    let prepare = || Ok(if args.mxp { machine.prepare_gesv::<f32>(order) } else { machine.prepare_gesv::<f64>(order) }?);
+    phase(progress, "compile", prepare)?;
+    let solve_small = || {
+        let order = args.n.div_ceil(WARM_UP_PART).min(LONGEST_WARM_UP);
         let matrices = System::new(args.seed, order as usize).generate()?;
-        solve(args, machine, &Progress::silent(), matrices)?;
-        let heights = [1, 2, 4].map(|part| args.n as usize / part);
-        let tall = heights.into_iter().filter(|&rows| rows > order as usize);
-        if args.mxp { factor_tall::<f32>(machine, tall) } else { factor_tall::<f64>(machine, tall) }
+        solve(args, machine, &Progress::silent(), matrices)
     };
-    phase(progress, "warm up", load).map(drop)
-}
-
-/// Factors random matrices with the given numbers of rows.
-fn factor_tall<T: Scalar>(machine: &Machine, heights: impl Iterator<Item = usize>) -> Result<()> {
-    for rows in heights {
-        let mut a = Dense::<T>::random(rows, TALL_COLUMNS.min(rows), &mut fastrand::Rng::with_seed(1))?;
-        let _ = machine.getrf(a.view_mut())?;
-    }
-    Ok(())
+    phase(progress, "warm up", solve_small).map(drop)
 }
 
 /// Factors the matrix and solves the system.

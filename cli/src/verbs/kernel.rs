@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<()> {
             .map_err(|problem| Failure::usage(format!("--params: {problem}")))?,
         None => tuning,
     };
-    let launches = kernels::launches(&facts, &tuning, dtype, &instruction(&shape, dtype)?)?;
+    let launches = kernels::launches(&facts, &tuning, dtype, &instruction(&shape, dtype)?, None)?;
     given.iter().try_for_each(|entry| check_shown(entry, &shape, &launches, &tuning))?;
     tell(&shape, dtype, &tuning, &launches, &facts);
     if !args.list {

@@ -9,6 +9,7 @@ mod columns;
 mod in_flight;
 mod in_place;
 mod measure;
+mod prepare;
 mod progress;
 mod registers;
 mod residents;
@@ -37,6 +38,7 @@ use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
 pub use in_place::InPlace;
 pub use measure::{TimedKernel, Times};
+pub use prepare::{prepare, prepare_in_place};
 pub use progress::{ProgressListener, RunProgress};
 pub use runtime::{CopyInUse, DeviceRuntime};
 pub use startup::Startup;

@@ -10,7 +10,7 @@ use crate::engine::Run;
 use crate::error::Result;
 use crate::instruction::{Region, Tile};
 use crate::matrix::{Home, RawMat, Resident};
-use crate::plan::{MatrixId, Window};
+use crate::plan::{MatrixId, Plan, Window};
 use crate::slots::{Slot, SlotId};
 use crate::sync::{Arc, lock};
 use crate::token::Token;
@@ -163,21 +163,27 @@ fn stored_by(command: &Command, run: &Run<'_>) -> Option<MatrixId> {
     ((info.rows, info.cols) == (rows, cols)).then_some(matrix)
 }
 
-/// Describes a tile as an operand. If `copied`, the tile is packed in a physical register; otherwise the tile lies in the
-/// caller's matrix.
+/// Describes a tile as an operand in the memory `buffer`. If `copied`, the tile is packed in a physical register; otherwise the tile lies in
+/// the caller's matrix, which lies in host memory if there is no buffer.
 fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
-    let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
-    let (offset, ld, home) = if copied {
-        (region.row + region.col * info.rows, info.rows, None)
-    } else {
-        let window = info.window.expect("scratch memory is never in place");
-        let raw = &run.bindings.0[window.matrix.0 as usize];
-        (raw.offset + raw.index(window.row + region.row, window.col + region.col), raw.ld, Some(raw.home))
-    };
-    let memory = match (buffer, home) {
+    let window = run.plan.registers()[tile.reg].window;
+    let memory = match (buffer, window.map(|window| run.bindings.0[window.matrix.0 as usize].home)) {
         (Some(buffer), _) => Memory::Buffer(buffer),
         (None, Some(Home::Host(base))) => Memory::Host(base),
         (None, _) => unreachable!("device memory has a buffer"),
     };
-    Operand { memory, offset, rows: region.rows, cols: region.cols, ld, dtype: info.dtype }
+    placed(run.plan, run.bindings.0, tile, memory, copied)
+}
+
+/// Describes a tile as an operand in `memory`, as [`operand`] does.
+pub(super) fn placed<'a>(plan: &Plan, bindings: &[RawMat], tile: Tile, memory: Memory<'a>, copied: bool) -> Operand<'a> {
+    let (info, Region { row, col, rows, cols }) = (&plan.registers()[tile.reg], tile.region);
+    let (offset, ld) = if copied {
+        (row + col * info.rows, info.rows)
+    } else {
+        let window = info.window.expect("scratch memory is never in place");
+        let raw = &bindings[window.matrix.0 as usize];
+        (raw.offset + raw.index(window.row + row, window.col + col), raw.ld)
+    };
+    Operand { memory, offset, rows, cols, ld, dtype: info.dtype }
 }

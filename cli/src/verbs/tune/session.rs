@@ -182,7 +182,7 @@ impl<'a> Session<'a> {
     /// The launches of a call with the kernels in use. `None` if there are too many to be listed.
     fn launches(&self, call: &Call) -> Result<Option<Vec<Launch>>> {
         let dtype = call.dtype();
-        Ok(launches(&self.device.facts, &self.tuning, dtype, &instruction(&call.shape()?, dtype)?).ok())
+        Ok(launches(&self.device.facts, &self.tuning, dtype, &instruction(&call.shape()?, dtype)?, None).ok())
     }
 
     fn measurement(&self, goal: &Goal, seconds: f64, flops: Option<f64>) -> String {

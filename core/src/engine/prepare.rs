@@ -1,0 +1,49 @@
+//! Compiles the kernels of a call before the call.
+
+use std::ptr::NonNull;
+
+use crate::command::Command;
+use crate::device::{Memory, Operand};
+use crate::engine::DeviceRuntime;
+use crate::engine::registers::placed;
+use crate::error::Result;
+use crate::instruction::{Instruction, Tile};
+use crate::matrix::RawMat;
+use crate::schedule::Schedule;
+
+/// Operands whose memory is not accessed.
+const NO_MEMORY: Memory<'static> = Memory::Host(NonNull::dangling());
+
+/// Compiles the kernels that each device needs for the commands of a schedule that it may run. `bindings` are those of
+/// [`run`](crate::run).
+///
+/// # Errors
+/// A device has no kernel for a command.
+pub fn prepare(devices: &[&DeviceRuntime], schedule: &Schedule, bindings: &[RawMat]) -> Result<()> {
+    let plan = schedule.plan();
+    for (at, (runtime, reach)) in devices.iter().zip(schedule.reach()).enumerate() {
+        for command in plan.commands() {
+            let Command::Exec(exec) = command else { continue };
+            let mut is_elsewhere = false;
+            exec.instruction.operands(|tile, _| {
+                is_elsewhere |= plan.registers()[tile.reg].holder.is_some_and(|holder| holder != at);
+            });
+            if !is_elsewhere {
+                let is_copied = |tile: Tile| !reach.works_in_place(&plan.registers()[tile.reg]);
+                let operands = exec.instruction.map(|tile| placed(plan, bindings, tile, NO_MEMORY, is_copied(tile)));
+                let beside_panel = exec.beside_panel.filter(|_| runtime.facts().queues > 1);
+                runtime.device().prepare(&operands, beside_panel)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compiles the kernels of instructions on whole matrices, which lie in the memory of the device with the given places of their elements.
+///
+/// # Errors
+/// The device has no kernel for an instruction.
+pub fn prepare_in_place(device: &DeviceRuntime, instructions: &[Instruction<RawMat>]) -> Result<()> {
+    let operand = |raw: RawMat| Operand::of(&raw, NO_MEMORY);
+    instructions.iter().try_for_each(|instruction| device.device().prepare(&instruction.map(operand), None))
+}

@@ -1,64 +1,155 @@
 //! Copies of the factors of host matrices that devices keep for later solves.
 
+use std::ops::Range;
+
 use lapidary_core::algorithms::Problem;
-use lapidary_core::{Error, Getrs, Home, MatRef, Resident, Result, Scalar};
+use lapidary_core::{
+    CopyInUse, Diag, Error, Gemm, Getrs, Home, MatMut, MatRef, MatrixId, Outputs, Resident, Result, Scalar, Trsm, Uplo,
+};
 
 use crate::machine::Machine;
 use crate::price::{HostCall, Listener, Reason};
 
-/// A copy, on a device, of factors that an `Lu` holds in host memory. A solve that uses the copy does not transfer the factors. The
-/// device frees the copy if it needs the memory for something else.
+/// A copy, on devices, of factors that an `Lu` holds in host memory. A solve that uses the copy does not transfer the factors. The
+/// devices free the copy if they need the memory for something else.
 #[derive(Debug)]
 pub(crate) struct DeviceCopy {
     machine: Machine,
+    /// The columns of the factors, from left to right.
+    parts: Vec<Part>,
+}
+
+/// Some columns of the factors, with all rows, in the memory of a device.
+#[derive(Clone, Debug)]
+struct Part {
+    cols: Range<usize>,
     resident: Resident,
 }
 
 impl DeviceCopy {
-    /// Makes a handle of the copy with this key on the device.
-    pub fn new(machine: &Machine, device: usize, key: u64) -> Self {
-        DeviceCopy { machine: machine.clone(), resident: Resident { device, key } }
+    /// Keeps the columns of a square matrix of order `n` that `devices` held during the last run. Returns `None` unless the devices held all
+    /// columns.
+    pub fn keep(machine: &Machine, devices: &[usize], matrix: MatrixId, n: usize) -> Option<Self> {
+        let of_device = |&device: &usize| {
+            let kept = machine.runtimes()[device].keep_copies(matrix);
+            kept.into_iter().map(move |(cols, key)| Part { cols, resident: Resident { device, key } })
+        };
+        let mut parts: Vec<Part> = devices.iter().flat_map(of_device).collect();
+        parts.sort_by_key(|part| part.cols.start);
+        let ends: Vec<usize> = parts.iter().map(|part| part.cols.end).collect();
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let is_whole = ends.last() == Some(&n) && parts.iter().zip(starts).all(|(part, start)| part.cols.start == start);
+        let copy = DeviceCopy { machine: machine.clone(), parts };
+        is_whole.then_some(copy)
     }
 
-    /// Solves as [`Machine::solve_with_pivots`] does, with the copy in place of the factors of `args`. Returns `None` if the
-    /// device has freed the copy, if B lies on another device, or if the device runs out of memory or is lost while B is
-    /// unchanged.
+    /// Solves as [`Machine::solve_with_pivots`] does, with the copy in place of the factors of `args`. Returns `None` if a
+    /// device has freed its part of the copy, if B lies on another device, if moving B from device to device takes longer than loading the
+    /// factors, or if a device runs out of memory or is lost while B is unchanged.
     pub fn solve<T: Scalar>(&self, problem: &Problem, args: &mut Getrs<'_, T>) -> Option<Result<()>> {
-        let reaches_b = match args.b.as_ref().raw().home {
-            Home::Host(_) => true,
-            Home::Device(of_b) => of_b.device == self.resident.device,
+        let reaches_b = match (args.b.as_ref().raw().home, &self.parts[..]) {
+            (Home::Host(_), parts) => parts.len() == 1 || 2 * parts.len() * args.b.cols() <= args.b.rows(),
+            (Home::Device(of_b), [part]) => of_b.device == part.resident.device,
+            (Home::Device(_), _) => false,
         };
-        let runtime = &self.machine.runtimes()[self.resident.device];
+        let mut devices: Vec<usize> = self.parts.iter().map(|part| part.resident.device).collect();
+        devices.sort_unstable();
+        devices.dedup();
         // A planned call counts idle copies as free memory, so a solve must not begin to use a copy while such a call holds the
         // lock.
-        let exclusive = self.machine.exclusive(&[self.resident.device]);
-        let _in_use = runtime.use_copy(self.resident.key).filter(|_| reaches_b)?;
+        let exclusive = self.machine.exclusive(&devices);
+        let in_use = |part: &Part| self.machine.runtimes()[part.resident.device].use_copy(part.resident.key);
+        let _in_use: Vec<CopyInUse<'_>> = self.parts.iter().map(in_use).collect::<Option<_>>().filter(|_| reaches_b)?;
         drop(exclusive);
         if let Some(Listener(tell)) = self.machine.listener() {
-            let call = HostCall { machine: &self.machine, problem, memory: &[], capable: &[self.resident.device] };
+            let call = HostCall { machine: &self.machine, problem, memory: &[], capable: &devices };
             tell(&self.machine.explanation(&call, Reason::Resident, None));
         }
-        let (rows, cols) = args.lu.shape();
-        // SAFETY: the copy on the device has the shape and element type of `args.lu`, `_in_use` prevents the device from freeing
-        // the copy until this function returns, and no call writes a copy of factors.
-        let factors = unsafe { MatRef::resident(self.resident, rows, cols) };
-        let solved = self.machine.solve_with_pivots(Getrs { lu: factors, b: args.b.reborrow(), ..*args }, None);
+        // SAFETY: `_in_use` prevents the devices from freeing the copy until this function returns.
+        let solved = unsafe {
+            match &self.parts[..] {
+                [part] => self.machine.solve_with_pivots(Getrs { lu: self.factors(part), b: args.b.reborrow(), ..*args }, None),
+                _ => self.solve_by_parts(args).map_err(|error| error.with_outputs(Outputs::Unchanged)),
+            }
+        };
         let can_use_host_factors = |error: &Error| error.kind().is_recoverable_elsewhere() && error.is_untouched();
         if solved.as_ref().is_err_and(can_use_host_factors) { None } else { Some(solved) }
+    }
+
+    /// The columns of a part, in the memory of its device.
+    ///
+    /// # Safety
+    /// The part must be in use, and have elements of the type `T`.
+    unsafe fn factors<T: Scalar>(&self, part: &Part) -> MatRef<'_, T> {
+        let n = self.parts.last().map_or(0, |part| part.cols.end);
+        // SAFETY: the part has all rows of the matrix, it is in use, and no call writes a copy of factors.
+        unsafe { MatRef::resident(part.resident, n, part.cols.len()) }
+    }
+
+    /// Solves with one part after the other, each on its device, while B passes from device to device. B changes at the end only.
+    ///
+    /// For A·X = B, a part solves for its unknowns with its diagonal block, and eliminates them from the equations that follow. For Aᵀ·X = B,
+    /// a part first eliminates the unknowns that are known, since its columns are rows of the transposed triangle.
+    ///
+    /// # Safety
+    /// All parts must be in use, and have elements of the type `T`.
+    unsafe fn solve_by_parts<T: Scalar>(&self, args: &mut Getrs<'_, T>) -> Result<()> {
+        let (n, nrhs) = args.b.shape();
+        let is_transposed = args.op.is_trans();
+        // row i of P⁻¹·B is row `rows[i]` of B
+        let mut rows: Vec<usize> = (0..n).collect();
+        args.ipiv.iter().enumerate().for_each(|(i, &with)| rows.swap(i, usize::try_from(with).expect("checked pivots are rows")));
+        let row_of = |i: usize, exchanges: bool| if exchanges { rows[i] } else { i };
+        let mut elements = Vec::with_capacity(n * nrhs);
+        (0..nrhs).for_each(|j| elements.extend((0..n).map(|i| args.b.at(row_of(i, !is_transposed), j))));
+        let mut x = MatMut::col_major(&mut elements, n, nrhs)?;
+        let [first, second] = if is_transposed { [Uplo::Upper, Uplo::Lower] } else { [Uplo::Lower, Uplo::Upper] };
+        let forward = self.parts.iter().map(|part| (first, part));
+        for (uplo, part) in forward.chain(self.parts.iter().rev().map(|part| (second, part))) {
+            // SAFETY: the caller guarantees that the part is in use.
+            let factors = unsafe { self.factors::<T>(part) };
+            let (own, all) = (part.cols.clone(), 0..part.cols.len());
+            let (mut unknowns, mut others, outside, diag) = match uplo {
+                Uplo::Lower => {
+                    let (upto, below) = x.reborrow().split_rows(own.end);
+                    (upto.sub(own.clone(), 0..nrhs), below, own.end..n, Diag::Unit)
+                }
+                Uplo::Upper => {
+                    let (above, from) = x.reborrow().split_rows(own.start);
+                    (from.sub(all.clone(), 0..nrhs), above, 0..own.start, Diag::NonUnit)
+                }
+            };
+            // the block of the triangle beside the diagonal block
+            let beside = factors.sub(outside, all.clone());
+            let triangle = factors.sub(own, all);
+            if is_transposed {
+                let known = Gemm::new(beside, others.as_ref(), unknowns.reborrow()).trans_a();
+                self.machine.gemm(known.alpha(-T::ONE).beta(T::ONE))?;
+            }
+            self.machine.trsm(Trsm::new(triangle, unknowns.reborrow()).uplo(uplo).diag(diag).op(args.op))?;
+            if !is_transposed {
+                let eliminated = Gemm::new(beside, unknowns.as_ref(), others.reborrow());
+                self.machine.gemm(eliminated.alpha(-T::ONE).beta(T::ONE))?;
+            }
+        }
+        (0..nrhs).for_each(|j| (0..n).for_each(|i| args.b.set(row_of(i, is_transposed), j, x.at(i, j))));
+        Ok(())
     }
 }
 
 #[cfg(test)]
 impl DeviceCopy {
-    /// Whether the device still has the copy.
+    /// Whether the devices still have the copy.
     pub fn is_kept(&self) -> bool {
-        self.machine.runtimes()[self.resident.device].is_copy(self.resident.key)
+        let is_there = |part: &Part| self.machine.runtimes()[part.resident.device].is_copy(part.resident.key);
+        self.parts.iter().all(is_there)
     }
 }
 
 impl Drop for DeviceCopy {
     fn drop(&mut self) {
-        self.machine.runtimes()[self.resident.device].discard_copy(self.resident.key);
+        let discard = |part: &Part| self.machine.runtimes()[part.resident.device].discard_copy(part.resident.key);
+        self.parts.iter().for_each(discard);
     }
 }
 

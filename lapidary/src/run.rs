@@ -256,7 +256,7 @@ impl Machine {
     }
 
     /// Plans a call, schedules it for the devices and runs it. `resident` means that all matrices with more than one column lie on
-    /// the only device. Returns the copy of the factors if the only device has factored the whole matrix.
+    /// the only device. Returns the copy of the factors if devices hold the whole matrix during the call.
     pub(crate) fn run_planned(
         &self,
         problem: &Problem,
@@ -312,14 +312,10 @@ impl Machine {
 }
 
 impl Machine {
-    /// Returns the copy of the factors that the only device of a run has stored, if the matrix is square.
+    /// Returns the copy of the factors that the devices of a run have kept, if the matrix is square.
     fn copy_of_factors(&self, problem: &Problem, devices: &[usize]) -> Option<DeviceCopy> {
-        let (Problem::Getrf { problem, .. }, &[device]) = (problem, devices) else { return None };
-        if problem.m != problem.n {
-            return None;
-        }
-        let key = self.runtimes()[device].keep_copy(MatrixId(0))?;
-        Some(DeviceCopy::new(self, device, key))
+        let Problem::Getrf { problem, .. } = problem else { return None };
+        (problem.m == problem.n).then(|| DeviceCopy::keep(self, devices, MatrixId(0), problem.n)).flatten()
     }
 }
 

@@ -413,10 +413,11 @@ fn matrices_go_from_device_to_device() {
 }
 
 #[test]
-fn a_device_keeps_the_factors_it_has_computed() {
-    let Some([index]) = with_f64() else { return };
-    solves_with_kept_factors::<f64>(open(&[index], &settings()).1);
-    solves_with_kept_factors::<f32>(open(&[index], &settings()).1);
+fn devices_keep_the_factors_they_have_computed() {
+    let Some(two) = with_f64::<2>() else { return };
+    solves_with_kept_factors::<f64>(open(&two[..1], &settings()).1);
+    solves_with_kept_factors::<f32>(open(&two[..1], &settings()).1);
+    solves_with_kept_factors::<f64>(open(&two, &settings().nb(64)).1);
 }
 
 /// A copy into a buffer of the application waits for the commands that the application has enqueued for this buffer. The elements

@@ -1,6 +1,7 @@
 //! The physical registers of one device in one run, and the submission of commands that use them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::command::{Command, Exec};
 use crate::device::{BufferRect, DeviceBuffer, HostRect, Memory, Operand, Work};
@@ -20,9 +21,16 @@ use crate::token::Token;
 pub(super) struct Kept {
     pub buffer: Arc<DeviceBuffer>,
     pub bytes: usize,
-    /// The matrix of which this memory holds an up-to-date copy: the last command on this memory has stored the matrix, or the last part of it
-    /// that was not yet stored. `None` if there is no such matrix.
-    pub stored: Option<MatrixId>,
+    /// The columns of which this memory holds an up-to-date copy: the last command on this memory has stored these columns, or the last part of
+    /// them that was not yet stored. `None` if there are no such columns.
+    pub stored: Option<StoredColumns>,
+}
+
+/// Some columns of a matrix, with all rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredColumns {
+    pub matrix: MatrixId,
+    pub cols: Range<usize>,
 }
 
 /// The memory of a device's physical registers. When a `Registers` is dropped, the device keeps the memory of the registers for
@@ -152,15 +160,16 @@ impl<'d> Registers<'d> {
     }
 }
 
-/// The matrix that a store command stores, if the register of the command holds the whole matrix; `None` for other commands. If the register is
-/// held, the command may store only a part of the matrix. The last command on the register then completes the matrix in the caller's memory,
-/// because other commands have stored the other parts.
-fn stored_by(command: &Command, run: &Run<'_>) -> Option<MatrixId> {
+/// The columns that a store command stores, if its register holds all rows of them during the whole plan, or holds the whole matrix; `None` for
+/// other commands. The command may store only a part of the columns. The last command on the register then completes them in the caller's
+/// memory, because other commands have stored the other parts.
+fn stored_by(command: &Command, run: &Run<'_>) -> Option<StoredColumns> {
     let Command::St(st) = command else { return None };
     let info = &run.plan.registers()[st.tile.reg];
-    let matrix = info.window?.matrix;
+    let Window { matrix, col, .. } = info.window?;
     let RawMat { rows, cols, .. } = run.bindings.0[matrix.0 as usize];
-    ((info.rows, info.cols) == (rows, cols)).then_some(matrix)
+    let is_final = info.rows == rows && (info.from_start || info.cols == cols);
+    is_final.then(|| StoredColumns { matrix, cols: col..col + info.cols })
 }
 
 /// Describes a tile as an operand in the memory `buffer`. If `copied`, the tile is packed in a physical register; otherwise the tile lies in

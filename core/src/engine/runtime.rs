@@ -1,6 +1,7 @@
 //! A device with its resident matrices and the memory kept for later calls, and the loop of the device's engine thread.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc as StdArc, OnceLock};
 
@@ -9,7 +10,7 @@ use crate::device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand}
 use crate::dispatch::Lane;
 use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
-use crate::engine::registers::{Kept, Registers};
+use crate::engine::registers::{Kept, Registers, StoredColumns};
 use crate::engine::residents::Residents;
 use crate::engine::worker::{Waiter, Worker};
 use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
@@ -238,17 +239,20 @@ impl DeviceRuntime {
         }
     }
 
-    /// Keeps a copy of the host matrix `matrix` on the device: the register from which the last run stored the whole matrix
-    /// becomes a resident matrix, and the method returns its key. Returns `None` if no register held the whole matrix. The device
-    /// keeps the copy until [`discard_copy`](Self::discard_copy) is called, or until the device needs memory while no call uses
-    /// the copy.
-    pub fn keep_copy(&self, matrix: MatrixId) -> Option<u64> {
+    /// Keeps copies of the columns of the host matrix `matrix` that the device held during the last run: their registers become resident
+    /// matrices, with all rows of the matrix. Returns the columns and the key of each. The device keeps a copy until
+    /// [`discard_copy`](Self::discard_copy) is called, or until the device needs memory while no call uses the copy.
+    pub fn keep_copies(&self, matrix: MatrixId) -> Vec<(Range<usize>, u64)> {
         let mut kept = lock(&self.kept);
-        let at = kept.iter().position(|kept| kept.stored == Some(matrix))?;
-        let Kept { buffer, bytes, .. } = kept.swap_remove(at);
-        let key = Resident::next_key();
-        self.residents.insert_copy(key, buffer, bytes);
-        Some(key)
+        let (copies, others): (Vec<Kept>, Vec<Kept>) =
+            kept.drain(..).partition(|kept| kept.stored.as_ref().is_some_and(|stored| stored.matrix == matrix));
+        *kept = others;
+        let keep = |Kept { buffer, bytes, stored }: Kept| {
+            let key = Resident::next_key();
+            self.residents.insert_copy(key, buffer, bytes);
+            stored.map(|StoredColumns { cols, .. }| (cols, key))
+        };
+        copies.into_iter().filter_map(keep).collect()
     }
 
     /// Prevents the device from freeing a copy of a host matrix until the returned guard is dropped. Returns `None` if the device

@@ -20,6 +20,9 @@ pub struct DeviceOptions {
     /// Maximum memory to use on each device, for example 512M or 1.5G [default: $LAPIDARY_MEMORY_LIMIT, else all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
+    /// The same bits for any number of devices of one model, up to eight, in more time [default: $LAPIDARY_REPRODUCIBLE, else off]
+    #[arg(long)]
+    reproducible: bool,
     /// Print to standard error which devices run a call on host matrices, and why. Each combination of routine, type, size and
     /// devices is printed once. Small calls, which the CPU runs, are not printed
     #[arg(long)]
@@ -55,11 +58,12 @@ impl DeviceOptions {
         if self.device.is_some() { error } else { Select::attribute_to_env(error) }
     }
 
-    /// The settings from the environment variables. The memory limit on the command line takes precedence.
+    /// The settings from the environment variables. Options on the command line take precedence.
     pub fn settings(&self) -> Result<Settings> {
         let environment = Settings::from_env()?;
         let memory_limit = self.memory_limit.or(environment.memory_limit);
-        Ok(environment.memory_limit(memory_limit))
+        let reproducible = self.reproducible || environment.reproducible;
+        Ok(environment.memory_limit(memory_limit).reproducible(reproducible))
     }
 
     /// The selection of devices from `--device`, else from `LAPIDARY_DEVICE`.

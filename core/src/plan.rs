@@ -225,6 +225,12 @@ impl Plan {
         self.begin_task(what, region, Some(device), None);
     }
 
+    /// Gives the tasks and the held registers of the device with the index `i` to the device with the index `of(i)`.
+    pub fn assign(&mut self, of: impl Fn(usize) -> usize) {
+        self.tasks.iter_mut().for_each(|task| (task.device, task.owner) = (task.device.map(&of), task.owner.map(&of)));
+        self.registers.infos.iter_mut().for_each(|info| info.holder = info.holder.map(&of));
+    }
+
     fn begin_task(&mut self, what: &'static str, region: Region, device: Option<usize>, owner: Option<usize>) {
         let (command, register) = (id(self.commands.len()), id(self.registers.len()));
         let (commands, registers) = (command..command, register..register);

@@ -77,7 +77,8 @@ impl Machine {
     }
 
     /// Opens the devices that the environment names, with the settings that the environment names. The environment variables are
-    /// `LAPIDARY_DEVICE`, `LAPIDARY_MEMORY_LIMIT`, `LAPIDARY_NB`, `LAPIDARY_CACHE_DIR` and `LAPIDARY_KERNELS_DIR`.
+    /// `LAPIDARY_DEVICE`, `LAPIDARY_MEMORY_LIMIT`, `LAPIDARY_NB`, `LAPIDARY_REPRODUCIBLE`, `LAPIDARY_CACHE_DIR` and
+    /// `LAPIDARY_KERNELS_DIR`.
     ///
     /// # Errors
     /// An environment variable is malformed, or names a device that does not exist.
@@ -99,7 +100,8 @@ impl Machine {
             cache: opened.cache,
             ..Shared::new(opened.devices, settings)
         };
-        shared.pricing = select.names_no_device().then(|| shared.new_pricing());
+        let chooses_by_price = select.names_no_device() && !settings.reproducible;
+        shared.pricing = chooses_by_price.then(|| shared.new_pricing());
         Ok(Self::share(shared))
     }
 

@@ -56,8 +56,7 @@ impl Machine {
 
     /// The devices that this machine chooses for a call on host matrices.
     fn devices_of(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<Vec<usize>> {
-        let all: Vec<usize> = (0..self.runtimes().len()).collect();
-        let capable = self.capable_devices(problem.dtype(), operation, &all)?;
+        let capable = self.devices_for_host(problem.dtype(), operation)?;
         let call = HostCall { machine: self, problem, memory, capable: &capable };
         let chosen = self.pricing().and_then(|pricing| pricing.price(&call).begin());
         Ok(chosen.map_or(capable, |run| run.devices))

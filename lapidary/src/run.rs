@@ -13,7 +13,7 @@ use crate::copy::DeviceCopy;
 use crate::machine::{DIRECT_FLOPS, Machine};
 use crate::price::{HostCall, Listener, Pricing, Reason};
 
-pub(crate) use planner::{Planner, flops};
+pub(crate) use planner::{PLANNED_DEVICES, Planner, flops};
 
 mod planner;
 #[cfg(test)]
@@ -86,8 +86,7 @@ impl Machine {
     /// Runs a call on host matrices. If the machine chooses devices by price and the chosen devices run out of memory or are
     /// lost, other devices run the call, unless results have been written.
     fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
-        let all: Vec<usize> = (0..self.runtimes().len()).collect();
-        let mut capable = self.capable_devices(problem.dtype(), operation, &all)?;
+        let mut capable = self.devices_for_host(problem.dtype(), operation)?;
         // The runs of this call on devices that failed. Runs on failed devices are recorded with the time of the whole call,
         // since this time is the cost of having chosen the failed devices.
         let mut failed = Vec::new();
@@ -175,6 +174,22 @@ impl Machine {
         Ok(capable)
     }
 
+    /// Returns the devices that may take part in a call on host matrices.
+    pub(crate) fn devices_for_host(&self, dtype: DType, operation: &'static str) -> Result<Vec<usize>> {
+        let all: Vec<usize> = (0..self.runtimes().len()).collect();
+        let capable = self.capable_devices(dtype, operation, &all)?;
+        Ok(if self.settings().reproducible { self.of_one_model(&capable) } else { capable })
+    }
+
+    /// The devices of the model with the highest estimated speed, at most as many as a reproducible plan has work for.
+    fn of_one_model(&self, devices: &[usize]) -> Vec<usize> {
+        let facts = |device: usize| self.runtimes()[device].facts();
+        let rate = |device: &&usize| facts(**device).rates.flops;
+        let Some(&fastest) = devices.iter().rev().max_by(|a, b| rate(a).total_cmp(&rate(b))) else { return Vec::new() };
+        let same = |device: &usize| facts(*device).identity == facts(fastest).identity;
+        devices.iter().copied().filter(same).take(PLANNED_DEVICES).collect()
+    }
+
     /// Checks that a call may wait for each of `devices`.
     fn check_waits(&self, operation: &'static str, devices: &[usize]) -> Result<()> {
         devices.iter().try_for_each(|&device| {
@@ -192,10 +207,10 @@ impl Machine {
     }
 
     /// Whether `runtime` can run a call on host matrices alone and without a plan. `true` if `runtime` is the CPU, no panel width
-    /// is set, and no trace is recorded.
+    /// is set, no trace is recorded, and the bits need not be those of several devices.
     fn needs_no_plan(&self, runtime: &DeviceRuntime) -> bool {
         let is_processor = runtime.facts().host_memory && runtime.device().downcast::<CpuDevice>().is_some();
-        is_processor && self.settings().nb.is_none() && self.trace().is_none()
+        is_processor && self.settings().nb.is_none() && self.trace().is_none() && !self.settings().reproducible
     }
 
     /// Whether the CPU is the only one of `devices`, and needs no plan for a call on host matrices.
@@ -296,7 +311,7 @@ impl Machine {
                 // A device has less memory than it reported: the call is planned again with smaller tiles, until tiles cannot be
                 // smaller.
                 (Err(RunError { error, touched: false, .. }), Some(limit))
-                    if error.kind().is_out_of_memory() && attempts < MAX_ATTEMPTS =>
+                    if error.kind().is_out_of_memory() && attempts < MAX_ATTEMPTS && !self.settings().reproducible =>
                 {
                     // the next plan gets half of the memory that this plan uses, since half of a larger reported size might allow
                     // the same plan
@@ -315,7 +330,9 @@ impl Machine {
     /// Returns the copy of the factors that the devices of a run have kept, if the matrix is square.
     fn copy_of_factors(&self, problem: &Problem, devices: &[usize]) -> Option<DeviceCopy> {
         let Problem::Getrf { problem, .. } = problem else { return None };
-        (problem.m == problem.n).then(|| DeviceCopy::keep(self, devices, MatrixId(0), problem.n)).flatten()
+        // parts of factors on several devices are used in another order than the factors on one device
+        let is_kept = problem.m == problem.n && !self.settings().reproducible;
+        is_kept.then(|| DeviceCopy::keep(self, devices, MatrixId(0), problem.n)).flatten()
     }
 }
 

@@ -33,6 +33,11 @@ pub struct Settings {
     /// Folder of the user's tuned kernels, which `lapidary tune` writes. If the setting is `None`, the folder is a part of the
     /// user's data folder. If the path is empty, devices use only the kernels that ship with Lapidary.
     pub kernels_dir: Option<PathBuf>,
+    /// Whether calls on host matrices have the same bits for any number of devices of one model, up to eight. Such a call divides its work for
+    /// eight devices, also if there are fewer, and takes longer. If the devices are of several models, the call uses those of the model with
+    /// the highest estimated speed. The devices must have equal memory limits, and matrices of the call that do not fit into three quarters of
+    /// the memory are an error.
+    pub reproducible: bool,
     /// Whether OpenCL and wgpu devices record the times of their kernels ([`Machine::take_kernel_times`](crate::Machine::take_kernel_times)).
     /// The records slow short kernels. A wgpu device without timestamp queries then fails to open. Other devices ignore the setting. No
     /// environment variable has this setting.
@@ -50,6 +55,12 @@ impl Settings {
     #[must_use]
     pub fn nb(self, columns: impl Into<Option<usize>>) -> Self {
         Settings { nb: columns.into(), ..self }
+    }
+
+    /// Sets whether calls have the same bits for any number of devices of one model, up to eight.
+    #[must_use]
+    pub fn reproducible(self, is_reproducible: bool) -> Self {
+        Settings { reproducible: is_reproducible, ..self }
     }
 
     /// Sets the folder of the cache of compiled programs. With an empty path, no compiled programs are stored.
@@ -70,8 +81,8 @@ impl Settings {
         Settings { kernel_times: are_recorded, ..self }
     }
 
-    /// Reads settings from the variables `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB`, `LAPIDARY_CACHE_DIR` and
-    /// `LAPIDARY_KERNELS_DIR`. An empty variable counts as unset.
+    /// Reads settings from the variables `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB`, `LAPIDARY_REPRODUCIBLE` (0 or 1),
+    /// `LAPIDARY_CACHE_DIR` and `LAPIDARY_KERNELS_DIR`. An empty variable counts as unset.
     ///
     /// # Errors
     /// The value of an environment variable is invalid.
@@ -80,10 +91,16 @@ impl Settings {
         let nb = variable("LAPIDARY_NB", |text| {
             text.parse().ok().filter(|&nb| nb > 0).ok_or("give a number of columns from 1 to 2⁶⁴ − 1")
         })?;
+        let reproducible = variable("LAPIDARY_REPRODUCIBLE", |text| match text {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            _ => Err("give 0 or 1"),
+        })?;
         // a path need not be valid Unicode
         let folder = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         let [cache_dir, kernels_dir] = ["LAPIDARY_CACHE_DIR", "LAPIDARY_KERNELS_DIR"].map(folder);
-        Ok(Settings { memory_limit, nb, cache_dir, kernels_dir, kernel_times: false })
+        let reproducible = reproducible.unwrap_or(false);
+        Ok(Settings { memory_limit, nb, cache_dir, kernels_dir, reproducible, kernel_times: false })
     }
 
     /// Returns an error if a setting is zero, since no machine can work with it.

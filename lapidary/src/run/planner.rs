@@ -24,6 +24,9 @@ pub(crate) struct Planner<'a> {
 /// Estimated number of seconds of a call before which the speeds of the devices are measured.
 const WORTH_MEASURING: f64 = 1.0;
 
+/// Number of devices for which the plan of a reproducible call is made, whatever the number of devices of the call is.
+pub(crate) const PLANNED_DEVICES: usize = 8;
+
 /// The share of the fastest device in a matrix that devices of different models hold together.
 const SHARE_OF_FASTEST: f64 = 16.0;
 
@@ -142,10 +145,25 @@ impl<'a> Planner<'a> {
         self.runtimes().into_iter().zip(reaches).map(width).collect()
     }
 
+    /// Whether the bits of the result must not depend on the number of devices. Matrices of a resident call lie on one device anyway.
+    fn is_reproducible(&self) -> bool {
+        self.machine.settings().reproducible && !self.resident
+    }
+
     /// Whether all devices are of the same model.
     fn has_one_model(&self) -> bool {
         let runtimes = self.runtimes();
         runtimes.iter().all(|runtime| runtime.facts().identity == runtimes[0].facts().identity)
+    }
+
+    /// The resources of the devices for which a reproducible plan is made. They do not depend on the number of the devices of the call, nor on
+    /// the memory that other matrices use at present. One device may hold the columns of all planned devices.
+    fn reproducible(&self, resources: &Resources) -> Resources {
+        let stated = self.runtimes().into_iter().filter_map(|runtime| runtime.facts().memory).min();
+        let parts = if matches!(self.problem, Problem::Getrf { .. }) { PLANNED_DEVICES } else { 1 };
+        let memory = resources.memory.map(|memory| stated.map_or(memory, |stated| stated / 4 * 3) / parts);
+        let (shares, tails) = (vec![1; PLANNED_DEVICES], vec![usize::MAX; PLANNED_DEVICES]);
+        Resources { shares, tails, memory, lookahead: None, ..*resources }
     }
 
     /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that
@@ -161,7 +179,8 @@ impl<'a> Planner<'a> {
         let lookahead = if let [runtime] = runtimes[..] { runtime.lookahead(self.problem.dtype()) } else { None };
         let all_copy = reaches.iter().all(copies);
         let (shares, tails, resident) = (self.shares(), self.tails(reaches), self.resident);
-        (Resources { shares, memory, buffer, tails, element, all_copy, resident, lookahead }, smallest)
+        let resources = Resources { shares, memory, buffer, tails, element, all_copy, resident, lookahead };
+        (if self.is_reproducible() { self.reproducible(&resources) } else { resources }, smallest)
     }
 
     /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on
@@ -171,7 +190,10 @@ impl<'a> Planner<'a> {
         let (resources, smallest) = self.resources(&reaches);
         let name = |device: usize| runtimes[device].facts().name.as_str();
         let make = |reaches| {
-            let plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
+            let mut plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
+            if self.is_reproducible() {
+                plan.assign(|planned| planned * runtimes.len() / PLANNED_DEVICES);
+            }
             Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
         };
         Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit()))

@@ -107,13 +107,12 @@ impl Prediction {
     fn new(shape: Shape, devices: usize, schedule: Schedule, timeline: Timeline) -> Self {
         let seconds = timeline.seconds();
         let share = |covered: f64| covered / seconds.max(f64::MIN_POSITIVE);
-        let of_device = |device: usize| {
-            let busy =
-                Queue::ALL.map(|queue| share(timeline.covered(|entry| (entry.lane.device, entry.lane.queue) == (device, queue))));
+        let of_device = |own: &Timeline| {
+            let busy = Queue::ALL.map(|queue| share(own.covered(|entry| entry.lane.queue == queue)));
             // rounding errors of a device that is never idle must not print as -0
-            Shares { busy, idle: (1.0 - share(timeline.covered(|entry| entry.lane.device == device))).max(0.0) }
+            Shares { busy, idle: (1.0 - share(own.covered(|_| true))).max(0.0) }
         };
-        let shares = (0..devices).map(of_device).collect();
+        let shares = timeline.by_device(devices).iter().map(of_device).collect();
         let plan = schedule.plan();
         let mut is_panel = vec![false; plan.commands().len()];
         let panels = plan.tasks().iter().filter(|task| task.label.what == "panel");

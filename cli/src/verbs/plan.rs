@@ -157,7 +157,7 @@ fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
         Routine::Getrf => Problem::Getrf { problem: getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor, dtype }, nb },
         Routine::Getrs => Problem::Getrs(getrs::Problem::new(n, nrhs, Op::NoTrans, dtype)),
         Routine::Laswp => Problem::Laswp(laswp::Problem { m, n, pivots: m.min(n), side: Side::Left, forward: true, dtype }),
-        Routine::Gesv => return Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
+        Routine::Gesv => return Err(Failure::usage("gesv is getrf followed by getrs: plan getrf and getrs")),
     })
 }
 

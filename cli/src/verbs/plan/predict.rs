@@ -53,6 +53,8 @@ pub fn run(args: &Args, path: &Path, shapes: &[Shape], dtype: DType) -> Result<(
     if !profile.types.contains_key(&dtype) {
         return Err(Failure::file(path, format!("{dtype} is missing: the profile has no times for --dtype {dtype}")));
     }
+    // a routine without a plan is wrong usage, and not a row of a table that is not simulated
+    shapes.iter().try_for_each(|shape| problem(shape, args.shape.nb()?, dtype).map(drop))?;
     if let ([shape], [devices]) = (shapes, &args.devices[..]) {
         let prediction = predict(args, &profile, shape, *devices, dtype)?;
         prediction.print(&profile, dtype);

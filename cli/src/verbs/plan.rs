@@ -27,7 +27,7 @@ pub struct Args {
     /// Element type of the matrices
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
-    /// Number of devices, which are all alike; with --profile, or a list of such numbers
+    /// Number of devices, which are all alike, or a list of such numbers, which needs --profile
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "D", value_parser = parse_positive)]
     devices: Vec<usize>,
     /// Predict the call with the measured times in FILE, which `bench profile` wrote, in place of a cost model. Prints no commands.
@@ -86,7 +86,9 @@ pub fn run(args: &Args) -> Result<()> {
         return predict::run(args, path, &args.shape.shapes()?, args.dtype.into());
     }
     let [devices] = args.devices[..] else {
-        return Err(Failure::usage("--devices takes one number without --profile"));
+        let listed: Vec<String> = args.devices.iter().map(ToString::to_string).collect();
+        let message = "a list of numbers needs a profile: add --profile FILE (see `lapidary bench profile`), or give one number";
+        return Err(Failure::usage(format!("--devices {}: {message}", listed.join(","))));
     };
     if args.bandwidth.is_some() && args.memory_limit.is_none() {
         return Err(Failure::usage("--bandwidth means nothing without --memory-limit: devices in host memory transfer nothing"));

@@ -75,7 +75,7 @@ fn a_wrong_profile_is_refused_with_file_field_and_value() {
     for other in [["--gflops", "1"], ["--bandwidth", "1"], ["--latency", "1"], ["--memory-limit", "1M"], ["--queues", "1"]] {
         refused(&s, &[&plan[..], &other].concat(), &["--profile", other[0]]);
     }
-    refused(&s, &["plan", "gemm", "--devices", "1,2"], &["--devices takes one number without --profile"]);
+    refused(&s, &["plan", "gemm", "--devices", "1,2"], &["--devices 1,2: ", "add --profile FILE"]);
 }
 
 #[test]

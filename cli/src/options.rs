@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::{Args, ValueEnum};
-use lapidary::{DType, DeviceFacts, Machine, ProgramCache, Select, Settings};
+use lapidary::{DType, DeviceFacts, ErrorKind, Machine, ProgramCache, Select, Settings};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
@@ -48,14 +48,20 @@ impl DeviceOptions {
     }
 
     fn open_as(&self, settings: &Settings) -> Result<Machine> {
-        let machine = Machine::with_settings(&self.selection()?, settings).map_err(|error| self.attribute_to_env(error))?;
+        let machine = Machine::with_settings(&self.selection()?, settings).map_err(|error| self.attribute_selection(error))?;
         remember_programs(&machine);
         Ok(machine)
     }
 
-    /// If an environment variable selected the devices, adds its name to an error about the selection.
-    pub fn attribute_to_env(&self, error: lapidary::Error) -> lapidary::Error {
-        if self.device.is_some() { error } else { Select::attribute_to_env(error) }
+    /// Adds to an error about the selection the option with its value, or the name of the environment variable, that selected the devices.
+    pub fn attribute_selection(&self, error: lapidary::Error) -> lapidary::Error {
+        match &self.device {
+            Some(value) if matches!(error.kind(), ErrorKind::NoSuchDevice | ErrorKind::InvalidArgument) => {
+                error.with("option", format!("--device {value}"))
+            }
+            Some(_) => error,
+            None => Select::attribute_to_env(error),
+        }
     }
 
     /// The settings from the environment variables. Options on the command line take precedence.
@@ -66,9 +72,18 @@ impl DeviceOptions {
         Ok(environment.memory_limit(memory_limit).reproducible(reproducible))
     }
 
+    /// The option or the environment variable that limits the memory of devices, if one of them does.
+    pub fn memory_limit_source(&self) -> Option<&'static str> {
+        match self.memory_limit {
+            Some(_) => Some("--memory-limit"),
+            None => Settings::from_env().ok()?.memory_limit.map(|_| "LAPIDARY_MEMORY_LIMIT"),
+        }
+    }
+
     /// The selection of devices from `--device`, else from `LAPIDARY_DEVICE`.
     pub fn selection(&self) -> Result<Select> {
-        Ok(self.device.as_deref().map_or_else(Select::from_env, str::parse)?)
+        let parse = |value: &str| value.parse().map_err(|error| self.attribute_selection(error));
+        Ok(self.device.as_deref().map_or_else(Select::from_env, parse)?)
     }
 }
 

@@ -40,7 +40,7 @@ mod shortage;
 mod take;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::command::{Command, CommandId, Effects, Queue, distinct_registers};
 use crate::error::Result;
@@ -163,6 +163,8 @@ pub struct Dispatcher<'p> {
     memory: Vec<Option<SlotId>>,
     /// For each register, the number of unfinished commands that use the register.
     uses: Vec<u32>,
+    /// Whether any task of the plan has an owner.
+    has_owners: bool,
     /// Number of tasks that are not done.
     unfinished: usize,
     /// Number of tasks that no device has taken.
@@ -170,8 +172,8 @@ pub struct Dispatcher<'p> {
     /// Whether a command that writes a matrix of the caller has been issued.
     touched: bool,
     halted: bool,
-    /// Whether lanes that received [`Step::Wait`] may have a command now.
-    changed: bool,
+    /// The devices of which lanes that received [`Step::Wait`] may have a command now.
+    changed: BTreeSet<usize>,
 }
 
 impl<'p> Dispatcher<'p> {
@@ -190,11 +192,12 @@ impl<'p> Dispatcher<'p> {
             begun: vec![false; tasks],
             memory: vec![None; plan.registers().len()],
             uses: graph.live_ranges.iter().map(|life| life.uses).collect(),
+            has_owners: plan.tasks().iter().any(|task| task.owner.is_some()),
             unfinished: tasks,
             untaken: tasks,
             touched: false,
             halted: false,
-            changed: false,
+            changed: BTreeSet::new(),
         };
         let is_ready = |&task: &u32| graph.tasks.predecessor_counts()[task as usize] == 0;
         (0..).take(tasks).filter(is_ready).for_each(|task| dispatcher.make_ready(task));
@@ -229,13 +232,18 @@ impl<'p> Dispatcher<'p> {
     /// Stops the run: from now on every lane receives [`Step::Finished`].
     pub fn halt(&mut self) {
         self.halted = true;
-        self.changed = true;
+        self.change_all();
     }
 
-    /// Whether the caller should call [`Dispatcher::next`] again for lanes that received [`Step::Wait`]. After the method has
-    /// returned true, it returns false until the state of the dispatcher changes again.
-    pub fn take_changed(&mut self) -> bool {
+    /// Returns the devices for whose lanes the caller should call [`Dispatcher::next`] again if the lanes received [`Step::Wait`]. Each
+    /// device is returned once for each change of its state.
+    pub fn take_changed(&mut self) -> BTreeSet<usize> {
         std::mem::take(&mut self.changed)
+    }
+
+    /// Records that lanes of every device may have a command now.
+    fn change_all(&mut self) {
+        self.changed.extend(0..self.devices.len());
     }
 
     /// Returns the next step of a lane.
@@ -396,7 +404,7 @@ impl<'p> Dispatcher<'p> {
 
     /// Marks a command as done, and updates its successors, its registers and its task.
     fn mark_done(&mut self, device: usize, command: CommandId) {
-        self.changed = true;
+        self.changed.insert(device);
         let graph = self.graph;
         graph.commands.successors(command).iter().for_each(|&later| self.unmet[later as usize] -= 1);
         let (uses, memory, slots) = (&mut self.uses, &mut self.memory, &mut self.devices[device].slots);
@@ -419,6 +427,9 @@ impl<'p> Dispatcher<'p> {
     fn finish(&mut self, device: usize, task: u32) {
         self.devices[device].taken.retain(|t| t.task != task);
         self.unfinished -= 1;
+        if self.unfinished == 0 {
+            self.change_all();
+        }
         for &later in self.graph.tasks.successors(task) {
             self.task_unmet[later as usize] -= 1;
             if self.begun[later as usize] {

@@ -50,8 +50,8 @@ impl MemoryShortfall {
     pub fn of(self, device: &str) -> Error {
         let MemoryShortfall { operation, limit, needed, .. } = self;
         let message = format!(
-            "{device} is limited to {limit} bytes, the smallest working set is {needed}: raise its limit, of which \
-             kernels may reserve an eighth, or use another device"
+            "{device} is limited to {limit} bytes, the smallest working set needs a limit of {needed} bytes: raise the limit, or \
+             use another device"
         );
         Error::new(ErrorKind::OutOfMemory, operation, message)
     }
@@ -102,7 +102,8 @@ impl Schedule {
     #[must_use]
     pub fn footprint(&self, device: usize) -> usize {
         let footprint = |task| task_footprint(&self.plan, &self.graph, &self.reach[device], task);
-        let task = self.plan.tasks().iter().map(footprint).max().unwrap_or(0);
+        let tasks = self.plan.tasks().iter().filter(|task| task.device.is_none_or(|holder| holder == device));
+        let task = tasks.map(footprint).max().unwrap_or(0);
         held_bytes(&self.plan, &self.graph, &self.reach[device], device).saturating_add(task)
     }
 

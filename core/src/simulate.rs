@@ -1,5 +1,6 @@
 //! Simulates a schedule with the dispatcher of a real run. In a simulation, cost models take the place of the devices.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::command::{Command, CommandId, Queue};
@@ -94,6 +95,14 @@ impl Timeline {
         self.entries.iter().map(|entry| entry.end).fold(0.0, f64::max)
     }
 
+    /// The commands of each of the `devices` devices as timelines of their own.
+    #[must_use]
+    pub fn by_device(&self, devices: usize) -> Vec<Timeline> {
+        let mut timelines = vec![Timeline { entries: Vec::new() }; devices];
+        self.entries.iter().for_each(|entry| timelines[entry.lane.device].entries.push(*entry));
+        timelines
+    }
+
     /// Number of seconds for which the queues of the kind `queue` of device number `device` are busy, summed over these queues.
     #[must_use]
     pub fn busy(&self, device: usize, queue: Queue) -> f64 {
@@ -143,26 +152,30 @@ struct Kernels {
     has_panel: bool,
 }
 
+impl Kernels {
+    /// The time of each of these kernels of a device as a multiple of its time alone, while `busy_devices` devices run kernels.
+    fn factor(self, busy_devices: usize, cost: &impl Cost) -> f64 {
+        let beside = self.count.saturating_sub(1) as f64 * cost.queue_slowdown(self.has_panel);
+        1.0 + cost.slowdown() * busy_devices.saturating_sub(1) as f64 + beside
+    }
+}
+
 impl Running {
-    /// Nanoseconds from now to the end of the command, while the devices run `kernels`. `None` if the command waits for another kernel.
-    fn nanoseconds(&self, kernels: &[Kernels], costs: &[impl Cost]) -> Option<u64> {
-        self.after.is_none().then(|| stretched(self.left, self.factor(kernels, costs)))
+    /// Nanoseconds from now to the end of the command. `None` if the command waits for another kernel. For each device, `factors` holds the
+    /// time of its kernels as a multiple of their times alone.
+    fn nanoseconds(&self, factors: &[f64]) -> Option<u64> {
+        self.after.is_none().then(|| stretched(self.left, self.factor(factors)))
     }
 
     /// The time of the command as a multiple of its time alone.
-    fn factor(&self, kernels: &[Kernels], costs: &[impl Cost]) -> f64 {
-        if !self.is_kernel {
-            return 1.0;
-        }
-        let (own, all) = (kernels[self.device], kernels.iter().filter(|kernels| kernels.count > 0).count());
-        let beside = own.count.saturating_sub(1) as f64 * costs[self.device].queue_slowdown(own.has_panel);
-        1.0 + costs[self.device].slowdown() * all.saturating_sub(1) as f64 + beside
+    fn factor(&self, factors: &[f64]) -> f64 {
+        if self.is_kernel { factors[self.device] } else { 1.0 }
     }
 
     /// Lets the command run for some nanoseconds.
-    fn advance(&mut self, nanoseconds: u64, kernels: &[Kernels], costs: &[impl Cost]) {
+    fn advance(&mut self, nanoseconds: u64, factors: &[f64]) {
         if self.after.is_none() {
-            self.left = self.left.saturating_sub(stretched(nanoseconds, 1.0 / self.factor(kernels, costs)));
+            self.left = self.left.saturating_sub(stretched(nanoseconds, 1.0 / self.factor(factors)));
         }
     }
 }
@@ -190,20 +203,26 @@ impl Schedule {
     #[allow(clippy::cast_precision_loss, reason = "times below 2^53 ns")]
     pub fn simulate(&self, costs: &[impl Cost]) -> Timeline {
         let mut dispatcher = self.dispatcher();
-        let mut idle: Vec<Lane> = dispatcher.lanes().collect();
+        // the idle lanes of each device, and the turn in which each lane became idle
+        let mut idle = vec![BTreeMap::new(); costs.len()];
+        dispatcher.lanes().enumerate().for_each(|(turn, lane)| _ = idle[lane.device].insert(turn, lane));
+        let mut turns = dispatcher.lanes().count();
         let (mut running, mut entries, mut now) = (Vec::<Running>::new(), Vec::new(), 0_u64);
         let mut is_done = vec![false; self.plan().commands().len()];
+        // the devices that may have commands for their idle lanes: with many devices, the end of a command concerns few of them
+        let mut asked: BTreeSet<usize> = (0..costs.len()).collect();
         loop {
             // a device issues one command before the next device does, as if the threads of all devices ran at the same time
-            let mut has_issued = vec![true; costs.len()];
-            while has_issued.contains(&true) || dispatcher.take_changed() {
-                has_issued.fill(false);
-                idle.retain(|&lane| {
-                    if has_issued[lane.device] {
-                        return true;
+            while !asked.is_empty() {
+                let lanes: BTreeMap<usize, Lane> = asked.iter().flat_map(|&device| idle[device].clone()).collect();
+                asked.clear();
+                for (turn, lane) in lanes {
+                    if asked.contains(&lane.device) {
+                        continue;
                     }
-                    let Step::Run(issue) = next(&mut dispatcher, lane) else { return true };
-                    has_issued[lane.device] = true;
+                    let Step::Run(issue) = next(&mut dispatcher, lane) else { continue };
+                    asked.insert(lane.device);
+                    idle[lane.device].remove(&turn);
                     let command = &self.plan().commands()[issue.command as usize];
                     let left = nanoseconds(costs[lane.device].seconds(self.plan(), command));
                     // the command may have to wait for a kernel of another queue of the same device
@@ -212,17 +231,19 @@ impl Schedule {
                     let is_panel = matches!(command, Command::Exec(exec) if matches!(exec.instruction, Instruction::Getrf { .. }));
                     running.push(Running { entry: entries.len(), device, is_kernel, is_panel, after, left });
                     entries.push(Entry { lane, issue, start: now as f64 * 1e-9, end: f64::INFINITY });
-                    false
-                });
+                }
+                asked.append(&mut dispatcher.take_changed());
             }
             let mut kernels = vec![Kernels::default(); costs.len()];
             for run in running.iter().filter(|run| run.is_kernel && run.after.is_none()) {
                 let of_device = &mut kernels[run.device];
                 *of_device = Kernels { count: of_device.count + 1, has_panel: of_device.has_panel || run.is_panel };
             }
-            let ends = running.iter().enumerate().filter_map(|(at, run)| Some((run.nanoseconds(&kernels, costs)?, run.entry, at)));
+            let busy_devices = kernels.iter().filter(|kernels| kernels.count > 0).count();
+            let factors: Vec<f64> = kernels.iter().zip(costs).map(|(own, cost)| own.factor(busy_devices, cost)).collect();
+            let ends = running.iter().enumerate().filter_map(|(at, run)| Some((run.nanoseconds(&factors)?, run.entry, at)));
             let Some((passed, _, at)) = ends.min() else { break };
-            running.iter_mut().for_each(|run| run.advance(passed, &kernels, costs));
+            running.iter_mut().for_each(|run| run.advance(passed, &factors));
             now += passed;
             let ended = running.swap_remove(at);
             let Entry { lane, issue, ref mut end, .. } = entries[ended.entry];
@@ -233,7 +254,9 @@ impl Schedule {
                 entries[run.entry].start = now as f64 * 1e-9;
             }
             dispatcher.complete(lane, issue.command);
-            idle.push(lane);
+            idle[lane.device].insert(turns, lane);
+            turns += 1;
+            asked = dispatcher.take_changed();
         }
         assert!(dispatcher.is_done(), "a schedule that fits its devices runs to its end");
         Timeline { entries }

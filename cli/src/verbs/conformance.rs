@@ -190,5 +190,5 @@ fn work(args: &Args) -> Result<()> {
 
 fn opened(args: &Args) -> Result<Graded> {
     let settings = args.device.settings()?;
-    Ok(Graded::open(args.device.selection()?, &settings).map_err(|error| args.device.attribute_to_env(error))?)
+    Ok(Graded::open(args.device.selection()?, &settings).map_err(|error| args.device.attribute_selection(error))?)
 }

@@ -27,7 +27,7 @@ pub struct Args {
     /// Element type of the matrices
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
-    /// Number of devices, which are all alike; with --profile, or a list of such numbers
+    /// Number of devices, which are all alike, or a list of such numbers, which needs --profile
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "D", value_parser = parse_positive)]
     devices: Vec<usize>,
     /// Predict the call with the measured times in FILE, which `bench profile` wrote, in place of a cost model. Prints no commands.
@@ -86,7 +86,9 @@ pub fn run(args: &Args) -> Result<()> {
         return predict::run(args, path, &args.shape.shapes()?, args.dtype.into());
     }
     let [devices] = args.devices[..] else {
-        return Err(Failure::usage("--devices takes one number without --profile"));
+        let listed: Vec<String> = args.devices.iter().map(ToString::to_string).collect();
+        let message = "a list of numbers needs a profile: add --profile FILE (see `lapidary bench profile`), or give one number";
+        return Err(Failure::usage(format!("--devices {}: {message}", listed.join(","))));
     };
     if args.bandwidth.is_some() && args.memory_limit.is_none() {
         return Err(Failure::usage("--bandwidth means nothing without --memory-limit: devices in host memory transfer nothing"));
@@ -106,16 +108,16 @@ fn show(args: &Args, shape: &Shape, dtype: DType, devices: usize) -> Result<()> 
     let resources = Resources { resident, ..Resources::alike(devices, args.memory_limit, dtype.size()) };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
-    problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;
+    problem.check(&resources).map_err(|small| small.of(LIMITED_DEVICE))?;
     check_length(&problem, &resources)?;
-    let plan = problem.plan(&resources).map_err(|small| small.of(EACH_DEVICE))?;
+    let plan = problem.plan(&resources).map_err(|small| small.of(LIMITED_DEVICE))?;
     let reach = Reach {
         memory: args.memory_limit.unwrap_or(usize::MAX),
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
         flops: costs(args)?.flops,
         queues: args.queues.unwrap_or(1),
     };
-    let schedule = Schedule::new(plan, vec![reach; devices]).map_err(|short| short.of(EACH_DEVICE))?;
+    let schedule = Schedule::new(plan, vec![reach; devices]).map_err(|short| short.of(LIMITED_DEVICE))?;
     let timeline = schedule.simulate(&vec![costs(args)?; devices]);
     out(schedule.print(&timeline).to_string().trim_end());
     if let Some(path) = &args.json {
@@ -140,7 +142,9 @@ fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
     Ok(())
 }
 
-/// Name of the devices of a plan in messages. One name is enough, since all devices of a plan are alike.
+/// Name in messages of the devices of a plan, whose memory an option limits. One name is enough, since all devices of a plan are alike.
+const LIMITED_DEVICE: &str = "each device (--memory-limit)";
+/// Name in messages of the devices of a plan, whose memory a profile states.
 const EACH_DEVICE: &str = "each device";
 /// Maximum number of commands in a plan. Users do not read longer plans.
 const MAX_COMMANDS: usize = 1_000_000;
@@ -157,7 +161,7 @@ fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
         Routine::Getrf => Problem::Getrf { problem: getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor, dtype }, nb },
         Routine::Getrs => Problem::Getrs(getrs::Problem::new(n, nrhs, Op::NoTrans, dtype)),
         Routine::Laswp => Problem::Laswp(laswp::Problem { m, n, pivots: m.min(n), side: Side::Left, forward: true, dtype }),
-        Routine::Gesv => return Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
+        Routine::Gesv => return Err(Failure::usage("gesv is getrf followed by getrs: plan getrf and getrs")),
     })
 }
 

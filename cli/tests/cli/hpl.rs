@@ -67,7 +67,7 @@ fn a_device_that_is_named_twice_is_refused() {
         ("cpu:1,cpu:0,cpu:1", "device cpu:1 is named twice"),
         ("opencl:0+opencl:0", "device opencl:0 is named twice"),
     ] {
-        refused(&s, &[&hpl[..], &["--device", selection]].concat(), &[words]);
+        refused(&s, &[&hpl[..], &["--device", selection]].concat(), &[words, &format!("option: --device {selection}")]);
         let run = s.run_with(&hpl, &[("LAPIDARY_DEVICE", selection)]);
         outcome(&run, 2);
         assert!(run.stderr.contains(words) && run.stderr.contains("LAPIDARY_DEVICE"), "{selection}: {}", run.stderr);

@@ -75,7 +75,17 @@ fn a_wrong_profile_is_refused_with_file_field_and_value() {
     for other in [["--gflops", "1"], ["--bandwidth", "1"], ["--latency", "1"], ["--memory-limit", "1M"], ["--queues", "1"]] {
         refused(&s, &[&plan[..], &other].concat(), &["--profile", other[0]]);
     }
-    refused(&s, &["plan", "gemm", "--devices", "1,2"], &["--devices takes one number without --profile"]);
+    refused(&s, &["plan", "gemm", "--devices", "1,2"], &["--devices 1,2: ", "add --profile FILE"]);
+}
+
+#[test]
+fn a_routine_without_a_plan_is_refused_for_each_list_of_devices() {
+    let s = Sandbox::new();
+    s.text("p.json", &profile().to_string());
+    for devices in ["1", "1,2"] {
+        refused(&s, &["plan", "gesv", "--n", "400", "--profile", "p.json", "--devices", devices], &["plan getrf and getrs"]);
+    }
+    refused(&s, &["plan", "gesv", "--n", "400"], &["plan getrf and getrs"]);
 }
 
 /// The CPU is measured quickly in one type, and its profile predicts a product in host memory, without transfers.

@@ -35,7 +35,7 @@ impl Dispatcher<'_> {
         let given = self.predecessors(device, task).count();
         if usize::try_from(self.task_unmet[task as usize]) == Ok(given) {
             self.devices[device].own.push(Reverse(task));
-            self.changed = true;
+            self.changed.insert(device);
         }
     }
 

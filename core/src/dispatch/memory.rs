@@ -85,7 +85,7 @@ impl Dispatcher<'_> {
                     self.memory[reg.0 as usize] = Some(slot);
                     *next_held += 1;
                     // a task that waited for the memory may be taken by another lane
-                    self.changed = true;
+                    self.changed.insert(device);
                 }
                 Grant::Release(slot) => return Ok(Some(Memory::Ask(Step::Release(slot)))),
                 Grant::Obtain(slot) => return Ok(Some(Memory::Ask(Step::Obtain(slot)))),

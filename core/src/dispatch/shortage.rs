@@ -66,7 +66,7 @@ impl Dispatcher<'_> {
 
     fn leave(&mut self, device: usize, error: Error) {
         self.devices[device].out.get_or_insert(error);
-        self.changed = true;
+        self.change_all();
     }
 
     /// Returns the next step of a device that has left the run. Returns `None` if the device has not left the run. The method
@@ -113,7 +113,7 @@ impl Dispatcher<'_> {
                 self.make_ready(task);
             }
             self.untaken += 1;
-            self.changed = true;
+            self.change_all();
         }
         self.devices[device].gives_up_memory = true;
     }

@@ -11,6 +11,11 @@ impl Dispatcher<'_> {
     /// Adds a task whose predecessors are done to the tasks that a device may take.
     pub(super) fn make_ready(&mut self, task: u32) {
         let Task { device, owner, .. } = self.plan.tasks()[task as usize];
+        match device {
+            Some(device) => _ = self.changed.insert(device),
+            // any idle device may take the task, also from its owner
+            None => self.change_all(),
+        }
         if let Some(owner) = owner {
             debug_assert!(!self.begun[task as usize], "a task becomes ready before a device begins it");
             self.devices[owner].owned.insert(task);
@@ -53,7 +58,7 @@ impl Dispatcher<'_> {
         if let Some(owner) = self.plan.tasks()[task as usize].owner {
             self.devices[owner].owned.remove(&task);
         }
-        self.changed = true;
+        self.changed.insert(device);
         self.untaken -= 1;
         self.begun[task as usize] = true;
         let last_kernel = self.last_kernel(task);
@@ -84,8 +89,7 @@ impl Dispatcher<'_> {
     /// Returns the next task for `device`: the first task, in plan order, that it may begin, or else a task that it takes from another
     /// device. Returns `None` if there is no such task, or if the device should leave the task to faster devices.
     fn next_task(&mut self, device: usize) -> Option<u32> {
-        let leaves = self.should_leave_to_faster(device);
-        let Dispatcher { plan, ready, begun, devices, .. } = self;
+        let Dispatcher { ready, begun, devices, .. } = self;
         let DeviceState { own, owned, taken, .. } = &mut devices[device];
         for tasks in [&mut *ready, &mut *own] {
             while tasks.peek().is_some_and(|&Reverse(task)| begun[task as usize]) {
@@ -94,11 +98,11 @@ impl Dispatcher<'_> {
         }
         // `Reverse` inverts the comparison, so the larger entry is the earlier task
         let first = own.peek().max(ready.peek()).map(|&Reverse(task)| task);
-        let is_left = |task: &u32| leaves && plan.tasks()[*task as usize].device.is_none();
-        let first = first.filter(|task| !is_left(task));
         // tasks beyond the one that is loaded while another one is computed stay available to other devices
         let waiting = taken.iter().filter(|taken| !taken.kernels_are_out()).count();
         let owned = owned.first().copied().filter(|_| waiting < 2);
+        let is_left = |task: &u32| self.plan.tasks()[*task as usize].device.is_none() && self.should_leave_to_faster(device);
+        let first = first.filter(|task| !is_left(task));
         first.into_iter().chain(owned).min().or_else(|| self.task_of_another(device))
     }
 
@@ -107,7 +111,7 @@ impl Dispatcher<'_> {
     /// chooses the one that needs the longest for these tasks. Among the tasks of that device, it chooses the task with which both devices
     /// finish the earliest.
     fn task_of_another(&self, device: usize) -> Option<u32> {
-        if !self.devices[device].taken.is_empty() {
+        if !self.has_owners || !self.devices[device].taken.is_empty() {
             return None;
         }
         let seconds = |device: usize, task: u32| self.size(task) / self.reach[device].flops;

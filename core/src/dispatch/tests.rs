@@ -83,6 +83,40 @@ fn a_kernel_is_given_out_when_those_are_that_it_waits_for() {
     assert_eq!(ask(&mut dispatcher, 0, Queue::St), None, "a store waits until kernels are done");
 }
 
+/// With many devices, a caller would otherwise ask for the commands of all devices at the end of each command.
+#[test]
+fn the_end_of_a_command_concerns_the_devices_that_may_continue() {
+    let mut plan = Plan::new("scale", DType::F64);
+    let c = plan.output("C", (4, 12), Layout::ColMajor);
+    let tiles = [0, 1, 2].map(|device| plan.hold(device, c, &(0..4), &(4 * device..4 * device + 4)));
+    for (device, tile) in tiles.into_iter().enumerate() {
+        plan.task_on(device, "load", Region { row: 0, col: 4 * device, rows: 4, cols: 4 });
+        plan.load(tile);
+        plan.task_on(device, "scale", Region { row: 0, col: 4 * device, rows: 4, cols: 4 });
+        plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile });
+    }
+    let changed = |plan, reaches| {
+        let schedule = Schedule::new(plan, reaches).unwrap();
+        let mut dispatcher = schedule.dispatcher();
+        let load = ask(&mut dispatcher, 1, Queue::Ld).unwrap();
+        dispatcher.take_changed();
+        dispatcher.complete(Lane::new(1, Queue::Ld), load);
+        dispatcher.take_changed().into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(changed(plan, vec![copying(1); 3]), [1]);
+    // any device may take the task that begins when the load is done
+    let mut plan = Plan::new("copy", DType::F64);
+    let c = plan.output("C", (4, 4), Layout::ColMajor);
+    for store in [false, true] {
+        plan.task("C", Region::whole(4, 4));
+        let tile = plan.ld(c, &(0..4), &(0..4));
+        if store {
+            plan.st(tile);
+        }
+    }
+    assert_eq!(changed(plan, vec![copying(1); 3]), [0, 1, 2]);
+}
+
 #[test]
 fn a_lane_holds_a_few_commands() {
     let mut plan = Plan::new("scale", DType::F64);

@@ -256,7 +256,7 @@ impl<'p> Run<'p> {
     /// Wakes the sleeping engine threads if the dispatcher reports a change, and counts the change. Returns whether the
     /// dispatcher reported a change.
     fn announce(&self, state: &mut State<'p>) -> bool {
-        let changed = state.dispatcher.take_changed();
+        let changed = !state.dispatcher.take_changed().is_empty();
         if changed {
             state.changes += 1;
             if state.waiting > 0 {

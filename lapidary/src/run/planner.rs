@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lapidary_core::algorithms::Problem;
-use lapidary_core::{Cost, DeviceRuntime, Identity, Place, RawMat, Reach, Resources, Result, Schedule, reach};
+use lapidary_core::algorithms::{LimitTooSmall, Problem};
+use lapidary_core::{Cost, DeviceRuntime, Identity, MemoryShortfall, Place, RawMat, Reach, Resources, Result, Schedule, reach};
 
 use crate::machine::Machine;
 
@@ -12,6 +12,7 @@ use crate::machine::Machine;
 const MAX_SIMULATED: usize = 4096;
 
 /// Makes the schedule of a call for given devices.
+#[derive(Clone, Copy)]
 pub(crate) struct Planner<'a> {
     pub machine: &'a Machine,
     pub problem: &'a Problem,
@@ -97,13 +98,32 @@ impl<'a> Planner<'a> {
     }
 
     /// The devices that take part in the call. If the devices hold the matrix of a factorisation together, these are the devices that have a
-    /// share, since a plan for one device is faster than a plan for several of which one holds the whole matrix. In other calls, a device
-    /// without a share may help the others, and does their work if they are lost.
+    /// share, since a plan for one device is faster than a plan for several of which one holds the whole matrix. If the matrix is small, it is
+    /// the fastest device alone. In other calls, a device without a share may help the others, and does their work if they are lost.
     pub fn taking_part(&self) -> Vec<usize> {
-        let is_held =
-            matches!(self.problem, Problem::Getrf { .. }) && !self.resident && self.reaches(usize::MAX).iter().all(copies);
-        let with_shares = self.devices.iter().copied().zip(self.shares());
-        with_shares.filter(|&(_, share)| !is_held || share > 0).map(|(device, _)| device).collect()
+        let Problem::Getrf { problem, .. } = self.problem else { return self.devices.to_vec() };
+        let shares = self.shares();
+        if self.resident || !self.reaches(usize::MAX).iter().all(copies) {
+            return self.devices.to_vec();
+        }
+        let with_shares: Vec<usize> = (0..shares.len()).filter(|&at| shares[at] > 0).map(|at| self.devices[at]).collect();
+        let fastest = (0..shares.len()).rev().max_by_key(|&at| shares[at]).map_or(0, |at| self.devices[at]);
+        let alone = Planner { devices: &[fastest], ..*self };
+        let holds = || matches!(alone.resources(&alone.reaches(usize::MAX)).0.getrf(problem.m, problem.n).place, Place::Held { .. });
+        let is_small = !self.is_reproducible() && problem.order() < self.least_distributed(with_shares.len());
+        if is_small && holds() { vec![fastest] } else { with_shares }
+    }
+
+    /// The order from which `devices` devices factor a matrix of order n together earlier than one alone. By the estimates P of operations
+    /// and B of transferred bytes per second, they save 2/3·n³/P·(1 − 1/devices) seconds. Panels with n²/2 elements are stored and loaded,
+    /// during which devices wait, and then their updates begin late; both together take about 3/2·n² transferred elements.
+    fn least_distributed(&self, devices: usize) -> usize {
+        let rates = self.runtimes().into_iter().map(|runtime| runtime.facts().rates);
+        let ratio = rates.map(|rates| rates.flops / rates.bandwidth).fold(0.0, f64::max);
+        let element = self.problem.dtype().size() as f64;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a conversion from a float saturates")]
+        let order = (9.0 / 4.0 * element * ratio / (1.0 - 1.0 / devices as f64)) as usize;
+        order
     }
 
     /// Whether devices of different models share the work in proportion to speeds that are not measured yet, and measuring them takes a small
@@ -189,12 +209,21 @@ impl<'a> Planner<'a> {
         let (reaches, runtimes) = (self.reaches(most), self.runtimes());
         let (resources, smallest) = self.resources(&reaches);
         let name = |device: usize| runtimes[device].facts().name.as_str();
+        // the planner counts the memory for registers only, and a user sets the limit of all memory of a device
+        let refused = |small: LimitTooSmall| {
+            let limit = |bytes| smallest.map_or(bytes, |device| runtimes[device].limit_with_free(bytes));
+            LimitTooSmall { limit: limit(small.limit), least: limit(small.least), ..small }.of(smallest.map_or("", name))
+        };
+        let short = |short: MemoryShortfall| {
+            let limit = |bytes| runtimes[short.device].limit_with_free(bytes);
+            MemoryShortfall { limit: limit(short.limit), needed: limit(short.needed), ..short }.of(name(short.device))
+        };
         let make = |reaches| {
-            let mut plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
+            let mut plan = self.problem.plan(&resources).map_err(refused)?;
             if self.is_reproducible() {
                 plan.assign(|planned| planned * runtimes.len() / PLANNED_DEVICES);
             }
-            Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
+            Schedule::new(plan, reaches).map_err(short)
         };
         Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit()))
     }

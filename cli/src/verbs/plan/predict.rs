@@ -53,6 +53,8 @@ pub fn run(args: &Args, path: &Path, shapes: &[Shape], dtype: DType) -> Result<(
     if !profile.types.contains_key(&dtype) {
         return Err(Failure::file(path, format!("{dtype} is missing: the profile has no times for --dtype {dtype}")));
     }
+    // a routine without a plan is wrong usage, and not a row of a table that is not simulated
+    shapes.iter().try_for_each(|shape| problem(shape, args.shape.nb()?, dtype).map(drop))?;
     if let ([shape], [devices]) = (shapes, &args.devices[..]) {
         let prediction = predict(args, &profile, shape, *devices, dtype)?;
         prediction.print(&profile, dtype);
@@ -107,13 +109,12 @@ impl Prediction {
     fn new(shape: Shape, devices: usize, schedule: Schedule, timeline: Timeline) -> Self {
         let seconds = timeline.seconds();
         let share = |covered: f64| covered / seconds.max(f64::MIN_POSITIVE);
-        let of_device = |device: usize| {
-            let busy =
-                Queue::ALL.map(|queue| share(timeline.covered(|entry| (entry.lane.device, entry.lane.queue) == (device, queue))));
+        let of_device = |own: &Timeline| {
+            let busy = Queue::ALL.map(|queue| share(own.covered(|entry| entry.lane.queue == queue)));
             // rounding errors of a device that is never idle must not print as -0
-            Shares { busy, idle: (1.0 - share(timeline.covered(|entry| entry.lane.device == device))).max(0.0) }
+            Shares { busy, idle: (1.0 - share(own.covered(|_| true))).max(0.0) }
         };
-        let shares = (0..devices).map(of_device).collect();
+        let shares = timeline.by_device(devices).iter().map(of_device).collect();
         let plan = schedule.plan();
         let mut is_panel = vec![false; plan.commands().len()];
         let panels = plan.tasks().iter().filter(|task| task.label.what == "panel");

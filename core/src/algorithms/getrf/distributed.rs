@@ -20,11 +20,12 @@ use crate::plan::Plan;
 /// The distribution of a matrix over devices.
 struct Distribution<'a> {
     p: &'a Problem,
-    devices: usize,
     panels: &'a [Range<usize>],
     /// The columns of all blocks: the panels, and the blocks on the right of the last panel.
     blocks: Vec<Range<usize>>,
     groups: Vec<Group>,
+    /// For each device, the indices of its groups.
+    groups_of: Vec<Vec<usize>>,
     /// Number of panels in the first group.
     early: usize,
 }
@@ -55,8 +56,15 @@ impl<'a> Distribution<'a> {
         let beyond = partition(p.n - p.order(), width).into_iter().map(|cols| p.order() + cols.start..p.order() + cols.end);
         let blocks: Vec<_> = panels.iter().cloned().chain(beyond).collect();
         let groups = groups(blocks.len(), shares);
+        let mut groups_of = vec![Vec::new(); shares.len()];
+        groups.iter().enumerate().for_each(|(at, group)| groups_of[group.device].push(at));
         let early = groups[0].blocks.end.min(panels.len());
-        Distribution { p, devices: shares.len(), panels, blocks, groups, early }
+        Distribution { p, panels, blocks, groups, groups_of, early }
+    }
+
+    /// The indices of all devices.
+    fn devices(&self) -> Range<usize> {
+        0..self.groups_of.len()
     }
 
     fn group_of(&self, block: usize) -> usize {
@@ -76,8 +84,7 @@ impl<'a> Distribution<'a> {
 
     /// The columns in a range that a device holds, group by group.
     fn own(&self, device: usize, cols: &Range<usize>) -> Vec<Part> {
-        let of_device = (0..self.groups.len()).filter(|&group| self.groups[group].device == device);
-        let parts = of_device.map(|group| {
+        let parts = self.groups_of[device].iter().map(|&group| {
             let all = self.cols(group);
             Part { group, cols: all.start.max(cols.start)..all.end.min(cols.end) }
         });
@@ -111,7 +118,7 @@ impl<'a> Distribution<'a> {
 
     /// Whether a device holds any columns.
     fn takes_part(&self, device: usize) -> bool {
-        self.groups.iter().any(|group| group.device == device)
+        !self.groups_of[device].is_empty()
     }
 
     /// Whether a device needs the elements of panel `k`, which another device factors.
@@ -121,7 +128,7 @@ impl<'a> Distribution<'a> {
 
     /// The devices other than `but` that hold columns.
     fn others(&self, but: usize) -> impl Iterator<Item = usize> {
-        (0..self.devices).filter(move |&device| device != but && self.takes_part(device))
+        self.devices().filter(move |&device| device != but && self.takes_part(device))
     }
 
     /// The rows that step `k` completes in all columns. The last step also completes the rows below the last panel.
@@ -152,20 +159,20 @@ pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<us
                 (0..d.early).for_each(|early| update_block(plan, &d, &held, early, block));
             }
         }
-        (0..d.devices).for_each(|device| update(plan, &d, &held, k, device));
+        d.devices().for_each(|device| update(plan, &d, &held, k, device));
         if k + 1 != d.early && k + 1 < panels.len() {
             update_block(plan, &d, &held, k, k + 1);
         }
-        (0..d.devices).for_each(|device| store_rows(plan, &d, &held, k, device));
+        d.devices().for_each(|device| store_rows(plan, &d, &held, k, device));
     }
 }
 
 /// Number of commands that [`emit`] adds.
 pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> usize {
     let d = Distribution::new(p, panels, shares);
-    let parts = |cols: &Range<usize>| (0..d.devices).map(|device| d.own(device, cols).len()).sum::<usize>();
+    let parts = |cols: &Range<usize>| d.devices().map(|device| d.own(device, cols).len()).sum::<usize>();
     let of_step = |k: usize| {
-        let (receivers, has_next) = ((0..d.devices).filter(|&device| d.receives(device, k)).count(), k + 1 < panels.len());
+        let (receivers, has_next) = (d.devices().filter(|&device| d.receives(device, k)).count(), k + 1 < panels.len());
         // the owner stores the pivots, `info`, and the panel if another device needs it
         let of_send = 2 + usize::from(receivers > 0);
         // the other devices load the pivots, and some of them the panel; the owner of the next panel loads `info`, unless it sent it
@@ -188,9 +195,9 @@ fn hold(plan: &mut Plan, d: &Distribution<'_>, m: Matrices) -> Held {
     let mut panels = Vec::new();
     for (k, cols) in d.panels.iter().enumerate() {
         let mut on = |device| d.receives(device, k).then(|| plan.hold(device, m.a, &(cols.start..d.p.m), cols));
-        panels.push((0..d.devices).map(&mut on).collect());
+        panels.push(d.devices().map(&mut on).collect());
     }
-    let mut on_each = |matrix, rows: &Range<usize>| (0..d.devices).map(|device| plan.hold(device, matrix, rows, &(0..1))).collect();
+    let mut on_each = |matrix, rows: &Range<usize>| d.devices().map(|device| plan.hold(device, matrix, rows, &(0..1))).collect();
     let pivots = d.panels.iter().map(|panel| on_each(m.ipiv, panel)).collect();
     Held { groups, panels, pivots, info: on_each(m.info, &(0..1)) }
 }

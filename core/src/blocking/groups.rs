@@ -50,33 +50,36 @@ pub(crate) fn groups(blocks: usize, shares: &[u32]) -> Vec<Group> {
 impl Resources {
     /// Block sizes of LU of a matrix that several devices hold together, with panels of `nb` columns if this number is given. `None` if a device
     /// works in place, if the memory of a device has no room for its columns, for the panels of the first group, and for three other panels,
-    /// or if the matrix has too many blocks.
+    /// or if the matrix has too many blocks. Panels are narrower if the memory has no room for wider ones.
     pub(crate) fn distributed(&self, m: usize, n: usize, nb: Option<usize>) -> Option<Blocking> {
-        let limit = self.copy_limit().filter(|_| self.all_copy)?;
+        self.copy_limit().filter(|_| self.all_copy)?;
         let devices = self.shares.iter().filter(|&&share| share > 0).count().max(1);
         let per_device = |blocks: usize| m.min(n).div_ceil(blocks * devices);
         let chosen = per_device(MAX_BLOCKS_PER_DEVICE).max(per_device(BLOCKS_PER_DEVICE).min(WIDE_PANEL));
         let unit = if chosen < Lookahead::UNIT { LEAST_TILE } else { Lookahead::UNIT };
-        let nb = nb.unwrap_or(chosen.next_multiple_of(unit).max(LEAST_TILE));
+        let widest = nb.unwrap_or(chosen.next_multiple_of(unit).max(LEAST_TILE));
+        let narrower = |&width: &usize| (nb.is_none() && width > WIDE_PANEL).then(|| (width / 2).next_multiple_of(unit));
+        let nb = std::iter::successors(Some(widest), narrower).find(|&nb| self.holds_distributed(m, n, nb))?;
+        let place = Place::Distributed { shares: self.shares.clone() };
+        Some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
+    }
+
+    /// Whether the devices have room for a matrix in blocks of `nb` columns that they hold together.
+    fn holds_distributed(&self, m: usize, n: usize, nb: usize) -> bool {
         if block_count(n, nb) > MAX_DISTRIBUTED_BLOCKS {
-            return None;
+            return false;
         }
         let groups = groups(block_count(n, nb), &self.shares);
         let longest = groups.iter().map(|group| group.blocks.len()).fold(0, usize::max);
         let taken = |blocks: usize| held_footprint(blocks.saturating_mul(nb), longest.saturating_mul(nb));
         let held = |device: usize| {
-            groups
-                .iter()
-                .filter(|group| group.device == device)
-                .map(|group| taken(group.blocks.len()))
-                .fold(0, usize::saturating_add)
+            let own = groups.iter().filter(|group| group.device == device);
+            own.map(|group| taken(group.blocks.len())).fold(0, usize::saturating_add)
         };
         let panels = groups.first().map_or(0, |group| group.blocks.len()) + 3;
         let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add(panels.saturating_mul(taken(1)));
-        let columns = |bytes: usize| bytes / self.element / m.max(1);
-        let fits = most <= columns(self.memory.unwrap_or(limit) / 8 * 7) && taken(longest) <= columns(self.buffer.unwrap_or(limit));
-        let place = Place::Distributed { shares: self.shares.clone() };
-        fits.then_some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
+        let fits = |columns: usize, limit: Option<usize>| limit.is_some_and(|limit| columns <= limit / self.element / m.max(1));
+        fits(most, self.memory.map(|memory| memory / 8 * 7)) && fits(taken(longest), self.buffer)
     }
 }
 

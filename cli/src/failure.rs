@@ -27,22 +27,37 @@ pub enum Status {
 pub struct Failure {
     status: Status,
     message: String,
+    /// Whether a device has too little memory for the request.
+    lacks_device_memory: bool,
 }
 
 impl Failure {
+    fn new(status: Status, message: impl Into<String>) -> Self {
+        Failure { status, message: message.into(), lacks_device_memory: false }
+    }
+
+    /// Adds the name of the option or variable `source`, which limits the memory of devices, to a failure for lack of device memory.
+    #[must_use]
+    pub fn attribute_memory_limit(mut self, source: &str) -> Self {
+        if self.lacks_device_memory {
+            self.message += &format!("; {source} sets the limit");
+        }
+        self
+    }
+
     /// A failure with status 1: the result is wrong, or the work could not be done.
     pub fn check(message: impl Into<String>) -> Self {
-        Failure { status: Status::CheckFailed, message: message.into() }
+        Failure::new(Status::CheckFailed, message)
     }
 
     /// A failure with status 2: the user's request is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
-        Failure { status: Status::BadInput, message: message.into() }
+        Failure::new(Status::BadInput, message)
     }
 
     /// A failure with status 130: the user has interrupted the work, which the program has ended in order.
     pub fn interrupted(message: impl Into<String>) -> Self {
-        Failure { status: Status::Interrupted, message: message.into() }
+        Failure::new(Status::Interrupted, message)
     }
 
     /// A failure with status 2: the file at `path` contains something that the program cannot use.
@@ -62,7 +77,7 @@ impl Failure {
             Some(3) => Status::NoSuchDevice,
             Some(_) | None => Status::CheckFailed,
         };
-        Failure { status, message: message.into() }
+        Failure::new(status, message)
     }
 
     /// A failure with status 1: the file at `path` could not be written.
@@ -96,6 +111,6 @@ impl From<lapidary::Error> for Failure {
             // a singular system, a failed or lost device, and kinds of later versions
             _ => Status::CheckFailed,
         };
-        Failure { status, message: error.to_string() }
+        Failure { lacks_device_memory: error.kind() == ErrorKind::OutOfMemory, ..Failure::new(status, error.to_string()) }
     }
 }

@@ -50,8 +50,8 @@ impl MemoryShortfall {
     pub fn of(self, device: &str) -> Error {
         let MemoryShortfall { operation, limit, needed, .. } = self;
         let message = format!(
-            "{device} is limited to {limit} bytes, the smallest working set is {needed}: raise its limit, of which \
-             kernels may reserve an eighth, or use another device"
+            "{device} is limited to {limit} bytes, the smallest working set needs a limit of {needed} bytes: raise the limit, or \
+             use another device"
         );
         Error::new(ErrorKind::OutOfMemory, operation, message)
     }

@@ -120,7 +120,7 @@ pub unsafe fn run(cli: &Cli) -> Result<()> {
     if let Some(settings) = cli.verb.tuned_kernels()? {
         settings.user_kernels().1.iter().for_each(|problem| tell(problem));
     }
-    match &cli.verb {
+    let done = match &cli.verb {
         Verb::Devices(args) => devices::run(args),
         Verb::Solve(args) => solve::run(args),
         Verb::Bench(args) => bench::run(args),
@@ -130,5 +130,7 @@ pub unsafe fn run(cli: &Cli) -> Result<()> {
         Verb::Tune(args) => tune::run(args),
         Verb::Conformance(args) => conformance::run(args),
         Verb::Cache(args) => cache::run(args),
-    }
+    };
+    let source = cli.verb.devices().and_then(DeviceOptions::memory_limit_source);
+    done.map_err(|failure| source.into_iter().fold(failure, Failure::attribute_memory_limit))
 }

@@ -108,16 +108,16 @@ fn show(args: &Args, shape: &Shape, dtype: DType, devices: usize) -> Result<()> 
     let resources = Resources { resident, ..Resources::alike(devices, args.memory_limit, dtype.size()) };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
-    problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;
+    problem.check(&resources).map_err(|small| small.of(LIMITED_DEVICE))?;
     check_length(&problem, &resources)?;
-    let plan = problem.plan(&resources).map_err(|small| small.of(EACH_DEVICE))?;
+    let plan = problem.plan(&resources).map_err(|small| small.of(LIMITED_DEVICE))?;
     let reach = Reach {
         memory: args.memory_limit.unwrap_or(usize::MAX),
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
         flops: costs(args)?.flops,
         queues: args.queues.unwrap_or(1),
     };
-    let schedule = Schedule::new(plan, vec![reach; devices]).map_err(|short| short.of(EACH_DEVICE))?;
+    let schedule = Schedule::new(plan, vec![reach; devices]).map_err(|short| short.of(LIMITED_DEVICE))?;
     let timeline = schedule.simulate(&vec![costs(args)?; devices]);
     out(schedule.print(&timeline).to_string().trim_end());
     if let Some(path) = &args.json {
@@ -142,7 +142,9 @@ fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
     Ok(())
 }
 
-/// Name of the devices of a plan in messages. One name is enough, since all devices of a plan are alike.
+/// Name in messages of the devices of a plan, whose memory an option limits. One name is enough, since all devices of a plan are alike.
+const LIMITED_DEVICE: &str = "each device (--memory-limit)";
+/// Name in messages of the devices of a plan, whose memory a profile states.
 const EACH_DEVICE: &str = "each device";
 /// Maximum number of commands in a plan. Users do not read longer plans.
 const MAX_COMMANDS: usize = 1_000_000;

@@ -68,8 +68,19 @@ fn a_memory_limit_that_cuts_too_small_is_refused() {
         }
     }
     // A memory limit below the smallest working set has another message.
-    refused(&s, &["plan", "gemm", "--n", "100", "--memory-limit", "1K"], &["the smallest working set is 1536"]);
-    outcome(&s.run(&["plan", "gemm", "--n", "100", "--memory-limit", "1536"]), 0);
+    for (routine, n, needed) in [("gemm", "100", "1536"), ("getrf", "400", "51200")] {
+        let plan = |limit| ["plan", routine, "--n", n, "--memory-limit", limit];
+        let words = ["each device (--memory-limit) is limited to 1024 bytes", &format!("needs a limit of {needed} bytes")];
+        refused(&s, &plan("1K"), &words);
+        outcome(&s.run(&plan(needed)), 0);
+    }
+    let bench = ["bench", "getrf", "--n", "400", "--device", "cpu"];
+    let option = s.run(&[&bench[..], &["--memory-limit", "1K"]].concat());
+    outcome(&option, 2);
+    assert!(option.stderr.contains("; --memory-limit sets the limit"), "{}", option.stderr);
+    let variable = s.run_with(&bench, &[("LAPIDARY_MEMORY_LIMIT", "1K")]);
+    outcome(&variable, 2);
+    assert!(variable.stderr.contains("; LAPIDARY_MEMORY_LIMIT sets the limit"), "{}", variable.stderr);
     refused(&s, &["plan", "getrf", "--n", "50000", "--nb", "1"], &["larger panels (--nb"]);
 }
 

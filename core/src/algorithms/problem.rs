@@ -191,8 +191,17 @@ impl Problem {
         if commands <= allowed {
             return Ok(());
         }
-        let least = least_limit(limit, |limit| within(Some(limit)) <= allowed);
+        let least = least_limit(limit, |limit| within(Some(limit)) <= allowed).max(self.longest_column());
         Err(LimitTooSmall { operation: self.operation(), limit, commands, allowed, least })
+    }
+
+    /// Number of bytes of a column with its pivots, if each exchange of rows needs a whole column in the memory of a device. The other tiles of
+    /// these problems may be smaller than a column. 0 for problems without such exchanges.
+    fn longest_column(&self) -> usize {
+        match self {
+            Problem::Getrs(p) => p.size().0.saturating_mul(p.dtype().size() + DType::I32.size()),
+            Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrf { .. } | Problem::Laswp(_) | Problem::Batched(_) => 0,
+        }
     }
 }
 

@@ -358,6 +358,14 @@ fn a_limit_that_takes_too_many_commands_is_refused_and_the_figure_in_the_refusal
     assert_eq!(refused, ["gemm", batched[0], "getrf", batched[1], "getrs", batched[2], "laswp", "trsm"]);
 }
 
+/// Long columns need more memory than the tiles of the triangle.
+#[test]
+fn the_figure_in_the_refusal_of_a_solve_has_room_for_a_column() {
+    let solve = Problem::Getrs(getrs::Problem::new(20_000, 1, Op::NoTrans, DType::F64));
+    let small = solve.check(&within(Some(1 << 10), 1)).unwrap_err();
+    assert!(runs_within(&solve, small.least, 1), "{small:?}");
+}
+
 #[test]
 fn commands_that_no_limit_is_to_blame_for_are_not_refused() {
     let narrow = Problem::Getrf { problem: factorisation(40_000, 40_000, Layout::ColMajor), nb: Some(1) };

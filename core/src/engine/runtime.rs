@@ -461,8 +461,20 @@ impl DeviceRuntime {
     /// [`make_room_for`](Self::make_room_for) can free them.
     #[must_use]
     pub fn free_memory(&self) -> usize {
-        let columns = self.columns.held() + self.pivots.held();
-        let held = self.residents.needed_bytes() + columns + self.device.scratch_bytes();
-        self.facts().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
+        self.facts().memory.map_or(usize::MAX, |limit| limit.saturating_sub(self.held_memory()))
+    }
+
+    /// Returns a memory limit with which [`free_memory`](Self::free_memory) returns at least `bytes`. A device that reserves scratch memory
+    /// reserves at most an eighth of each byte by which the limit is raised.
+    #[must_use]
+    pub fn limit_with_free(&self, bytes: usize) -> usize {
+        let raised = bytes.saturating_sub(self.free_memory());
+        let reserved = if self.device.scratch_bytes() > 0 { raised.div_ceil(7) } else { 0 };
+        bytes.saturating_add(self.held_memory()).saturating_add(reserved)
+    }
+
+    /// Number of bytes that resident matrices, copies of columns, pivots and the scratch memory of kernels occupy or reserve.
+    fn held_memory(&self) -> usize {
+        self.residents.needed_bytes() + self.columns.held() + self.pivots.held() + self.device.scratch_bytes()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lapidary_core::algorithms::Problem;
-use lapidary_core::{Cost, DeviceRuntime, Identity, Place, RawMat, Reach, Resources, Result, Schedule, reach};
+use lapidary_core::algorithms::{LimitTooSmall, Problem};
+use lapidary_core::{Cost, DeviceRuntime, Identity, MemoryShortfall, Place, RawMat, Reach, Resources, Result, Schedule, reach};
 
 use crate::machine::Machine;
 
@@ -170,10 +170,16 @@ impl<'a> Planner<'a> {
         let (reaches, runtimes) = (self.reaches(most), self.runtimes());
         let (resources, smallest) = self.resources(&reaches);
         let name = |device: usize| runtimes[device].facts().name.as_str();
-        let make = |reaches| {
-            let plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
-            Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
+        // the planner counts the memory for registers only, and a user sets the limit of all memory of a device
+        let refused = |small: LimitTooSmall| {
+            let limit = |bytes| smallest.map_or(bytes, |device| runtimes[device].limit_with_free(bytes));
+            LimitTooSmall { limit: limit(small.limit), least: limit(small.least), ..small }.of(smallest.map_or("", name))
         };
+        let short = |short: MemoryShortfall| {
+            let limit = |bytes| runtimes[short.device].limit_with_free(bytes);
+            MemoryShortfall { limit: limit(short.limit), needed: limit(short.needed), ..short }.of(name(short.device))
+        };
+        let make = |reaches| Schedule::new(self.problem.plan(&resources).map_err(refused)?, reaches).map_err(short);
         Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit()))
     }
 

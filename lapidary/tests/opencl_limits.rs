@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use lapidary::opencl::list;
-use lapidary::{DType, ErrorKind, Gemm, Getrf, Machine, MatMut, MatRef, Result, Select, Settings};
+use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Result, Select, Settings};
 
 /// Order of the matrices.
 const N: usize = 200;
@@ -23,7 +23,7 @@ fn multiply(machine: &Machine) -> Result<()> {
 fn factor(machine: &Machine) -> Result<()> {
     let mut a = vec![0.0; N * N];
     a.iter_mut().step_by(N + 1).for_each(|element| *element = 1.0);
-    machine.getrf(Getrf::new(MatMut::col_major(&mut a, N, N)?)).map(drop)
+    machine.getrf(MatMut::col_major(&mut a, N, N)?).map(drop)
 }
 
 /// A device reserves a part of its memory limit for scratch memory. The limit that an error names includes this part.

@@ -109,7 +109,8 @@ impl<'a> Planner<'a> {
         let with_shares: Vec<usize> = (0..shares.len()).filter(|&at| shares[at] > 0).map(|at| self.devices[at]).collect();
         let fastest = (0..shares.len()).rev().max_by_key(|&at| shares[at]).map_or(0, |at| self.devices[at]);
         let alone = Planner { devices: &[fastest], ..*self };
-        let holds = || matches!(alone.resources(&alone.reaches(usize::MAX)).0.getrf(problem.m, problem.n).place, Place::Held { .. });
+        let holds =
+            || matches!(alone.resources(&alone.reaches(usize::MAX)).0.getrf(problem.m, problem.n).place, Place::Held { .. });
         let is_small = !self.is_reproducible() && problem.order() < self.least_distributed(with_shares.len());
         if is_small && holds() { vec![fastest] } else { with_shares }
     }

@@ -417,21 +417,30 @@ fn matrices_are_uploaded_to_the_fastest_device() {
     assert!(machine.upload_to(2, view()).is_ok());
 }
 
-/// A device that is too slow for a share of an LU takes no part in it, so that the other device holds the matrix as if it were alone, and keeps
-/// the factors.
+/// The devices that take part in an LU of order N, if two devices with `memory` bytes have the given speeds and models.
+fn factoring(memory: usize, speeds: [f64; 2], models: [&str; 2]) -> [bool; 2] {
+    let device = |at: usize| boxed(NullDevice::new(Some(memory)).with_model(models[at]).with_flops(speeds[at]));
+    let machine = Machine::of(vec![device(0), device(1)], &Settings::default());
+    speeds.into_iter().zip(0..).for_each(|(flops, device)| machine.set_product_rate(device, DType::F64, flops));
+    let mut a = vec![1.0; N * N];
+    let lu = machine.getrf(MatMut::col_major(&mut a, N, N).unwrap()).unwrap();
+    assert!(lu.is_kept(), "the devices hold the factors");
+    [0, 1].map(|device| record(&machine, device).requests.iter().any(|r| matches!(r, Request::Alloc(_))))
+}
+
+/// A device that is too slow for a share of an LU takes no part in it, so that the other device holds the matrix as if it were alone.
 #[test]
 fn a_device_without_a_share_takes_no_part_in_an_lu() {
-    let device = |model, flops| boxed(NullDevice::new(Some(4 << 20)).with_model(model).with_flops(flops));
-    let factored_by = |flops| {
-        let machine = Machine::of(vec![device("fast", 1e12), device("slow", flops)], &Settings::default());
-        [1e12, flops].into_iter().zip(0..).for_each(|(flops, device)| machine.set_product_rate(device, DType::F64, flops));
-        let mut a = vec![1.0; N * N];
-        let lu = machine.getrf(MatMut::col_major(&mut a, N, N).unwrap()).unwrap();
-        let took_part = |device: usize| record(&machine, device).requests.iter().any(|r| matches!(r, Request::Alloc(_)));
-        ([0, 1].map(took_part), lu.is_kept())
-    };
-    assert_eq!(factored_by(5e11), ([true, true], false));
-    assert_eq!(factored_by(1e10), ([true, false], true));
+    let of_speed = |slow| factoring(4 << 20, [1e9, slow], ["fast", "slow"]);
+    assert_eq!([5e8, 1e7].map(of_speed), [[true, true], [true, false]]);
+}
+
+/// One of two equal devices factors a matrix that is small for their speed, unless its memory has no room for the matrix.
+#[test]
+fn a_matrix_that_is_small_for_the_devices_is_factored_by_one() {
+    let of_speed = |speed| factoring(4 << 20, [speed; 2], ["one"; 2]);
+    assert_eq!([1e9, 1e12].map(of_speed), [[true, true], [true, false]]);
+    assert_eq!(factoring(N * N * 8, [1e12; 2], ["one"; 2]), [true, true]);
 }
 
 /// If a device has less memory than it reported, tiles shrink from the size that the call needs, not from the size that the

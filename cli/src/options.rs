@@ -80,14 +80,6 @@ impl DeviceOptions {
         }
     }
 
-    /// The option or the environment variable that limits the memory of devices, if one of them does.
-    pub fn memory_limit_source(&self) -> Option<&'static str> {
-        match self.memory_limit {
-            Some(_) => Some("--memory-limit"),
-            None => Settings::from_env().ok()?.memory_limit.map(|_| "LAPIDARY_MEMORY_LIMIT"),
-        }
-    }
-
     /// The selection of devices from `--device`, else from `LAPIDARY_DEVICE`.
     pub fn selection(&self) -> Result<Select> {
         let parse = |value: &str| value.parse().map_err(|error| self.attribute_selection(error));

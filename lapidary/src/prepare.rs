@@ -18,7 +18,7 @@ impl Machine {
     /// Compiles the kernels with which this machine factors a square column-major host matrix of order `n` ([`Machine::getrf`]) and solves for
     /// one right-hand side, so that the first call does not wait for the compilers of drivers. A driver may need seconds for the kernels of a
     /// large matrix. Compiled kernels are also kept on disk for later processes, unless the settings say otherwise
-    /// ([`Settings::cache`](crate::Settings::cache)). The method compiles nothing for devices that have no compiler, such as the CPU, or that
+    /// ([`Settings::cache_dir`](crate::Settings::cache_dir)). The method compiles nothing for devices that have no compiler, such as the CPU, or that
     /// compile kernels by `wgpu`.
     ///
     /// ```

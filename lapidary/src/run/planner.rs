@@ -97,34 +97,50 @@ impl<'a> Planner<'a> {
         models.clone().map(of_model).collect()
     }
 
-    /// The devices that take part in the call. If the devices hold the matrix of a factorisation together, these are the devices that have a
-    /// share, since a plan for one device is faster than a plan for several of which one holds the whole matrix. If the matrix is small, it is
-    /// the fastest device alone. In other calls, a device without a share may help the others, and does their work if they are lost.
+    /// The devices that take part in the call. For a factorisation by devices that copy, these are the devices that have a share, since a plan
+    /// for one device is faster than a plan for several of which one holds the whole matrix, or the fastest device alone if it is faster than
+    /// all together. In other calls, a device without a share may help the others, and does their work if they are lost.
     pub fn taking_part(&self) -> Vec<usize> {
-        let Problem::Getrf { problem, .. } = self.problem else { return self.devices.to_vec() };
         let shares = self.shares();
+        let Problem::Getrf { problem, .. } = self.problem else { return self.devices.to_vec() };
         if self.resident || !self.reaches(usize::MAX).iter().all(copies) {
             return self.devices.to_vec();
         }
         let with_shares: Vec<usize> = (0..shares.len()).filter(|&at| shares[at] > 0).map(|at| self.devices[at]).collect();
         let fastest = (0..shares.len()).rev().max_by_key(|&at| shares[at]).map_or(0, |at| self.devices[at]);
-        let alone = Planner { devices: &[fastest], ..*self };
-        let holds =
-            || matches!(alone.resources(&alone.reaches(usize::MAX)).0.getrf(problem.m, problem.n).place, Place::Held { .. });
-        let is_small = !self.is_reproducible() && problem.order() < self.least_distributed(with_shares.len());
-        if is_small && holds() { vec![fastest] } else { with_shares }
+        let blocking = |devices: &[usize]| {
+            let planner = Planner { devices, ..*self };
+            planner.resources(&planner.reaches(usize::MAX)).0.getrf(problem.m, problem.n)
+        };
+        let (alone, together) = (blocking(&[fastest]), blocking(&with_shares));
+        let is_faster_alone = match (alone.place, together.place) {
+            (Place::Held { .. }, _) => problem.order() < self.least_distributed(with_shares.len()),
+            (_, Place::Shared) => self.is_slow_in_strips(together.nb, with_shares.len()),
+            (_, _) => false,
+        };
+        if is_faster_alone && !self.is_reproducible() { vec![fastest] } else { with_shares }
+    }
+
+    /// The largest number of operations that a device computes while it transfers a byte, by the estimates in the facts of the devices.
+    fn operations_per_byte(&self) -> f64 {
+        let rates = self.runtimes().into_iter().map(|runtime| runtime.facts().rates);
+        rates.map(|rates| rates.flops / rates.bandwidth).fold(0.0, f64::max)
     }
 
     /// The order from which `devices` devices factor a matrix of order n together earlier than one alone. By the estimates P of operations
     /// and B of transferred bytes per second, they save 2/3·n³/P·(1 − 1/devices) seconds. Panels with n²/2 elements are stored and loaded,
     /// during which devices wait, and then their updates begin late; both together take about 3/2·n² transferred elements.
     fn least_distributed(&self, devices: usize) -> usize {
-        let rates = self.runtimes().into_iter().map(|runtime| runtime.facts().rates);
-        let ratio = rates.map(|rates| rates.flops / rates.bandwidth).fold(0.0, f64::max);
-        let element = self.problem.dtype().size() as f64;
+        let elements = 9.0 / 4.0 * self.operations_per_byte() / (1.0 - 1.0 / devices as f64);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a conversion from a float saturates")]
-        let order = (9.0 / 4.0 * element * ratio / (1.0 - 1.0 / devices as f64)) as usize;
+        let order = (elements * self.problem.dtype().size() as f64) as usize;
         order
+    }
+
+    /// Whether devices that load and store the trailing matrix in each step of LU, in panels of `nb` columns, are slower than one device that
+    /// computes all the time, as it does left-looking. An update computes 2·nb operations for each element that it loads.
+    fn is_slow_in_strips(&self, nb: usize, devices: usize) -> bool {
+        devices as f64 * 2.0 * nb as f64 / (self.problem.dtype().size() as f64) < self.operations_per_byte()
     }
 
     /// Whether devices of different models share the work in proportion to speeds that are not measured yet, and measuring them takes a small

@@ -153,7 +153,10 @@ impl Kernels {
         beside_panel: Option<PanelShape>,
     ) -> Result<()> {
         for Launch { program, kernel, .. } in launches(&self.found.facts, &self.tuning, dtype, instruction, beside_panel)? {
-            let _ = self.programs.kernel(&self.context, &self.found, &program, kernel);
+            match self.programs.kernel(&self.context, &self.found, &program, kernel) {
+                Err(error) if error.kind() == ErrorKind::DeviceLost => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
         }
         Ok(())
     }

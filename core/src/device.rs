@@ -420,12 +420,13 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         0
     }
 
-    /// Compiles the kernels that run an instruction, so that the instruction does not wait for the compiler later. The method reads the
-    /// sizes of the operands only, so that their memory may be any address. `beside_panel` is that of [`Work::Run`]. The default
+    /// Compiles the kernels that run an instruction, so that the instruction does not wait for the compiler later. The method does not use the
+    /// memory of the operands, which may be any address; their places in the memory and their leading dimensions decide which kernels run. `beside_panel` is that of [`Work::Run`]. The default
     /// implementation does nothing, which suffices for a device that compiles no kernels.
     ///
     /// # Errors
-    /// The device has no kernel for the instruction. Kernels that the compiler refuses are no error, since others replace them.
+    /// The device has no kernel for the instruction, or is lost. A kernel that the compiler refuses is no error; another one, which is not
+    /// compiled yet, replaces it later.
     fn prepare(&self, _instruction: &Instruction<Operand<'_>>, _beside_panel: Option<PanelShape>) -> Result<()> {
         Ok(())
     }

@@ -225,7 +225,8 @@ impl Plan {
         self.begin_task(what, region, Some(device), None);
     }
 
-    /// Gives the tasks and the held registers of the device with the index `i` to the device with the index `of(i)`.
+    /// Gives the tasks and the held registers of the device with the index `i` to the device with the index `of(i)`, which must be the index of a
+    /// device of the schedule.
     pub fn assign(&mut self, of: impl Fn(usize) -> usize) {
         self.tasks.iter_mut().for_each(|task| (task.device, task.owner) = (task.device.map(&of), task.owner.map(&of)));
         self.registers.infos.iter_mut().for_each(|info| info.holder = info.holder.map(&of));

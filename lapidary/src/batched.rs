@@ -270,7 +270,7 @@ impl Machine {
         match self.run(&Problem::Batched(*problem), &joined) {
             // A plan of a batch does not divide a matrix into tiles, so the plan needs memory for at least one whole matrix. Calls
             // for single matrices are divided into tiles, so they may succeed although the batch fails.
-            Err(error) if error.kind().is_out_of_memory() && error.is_untouched() => one_by_one(),
+            Err(error) if error.kind().is_out_of_memory() && error.is_untouched() && !self.settings().reproducible => one_by_one(),
             outcome => outcome,
         }
     }

@@ -82,8 +82,11 @@ impl Machine {
     pub fn explain(&self, call: impl Call) -> Result<Explanation> {
         let (problem, memory) = call.normal_form()?;
         let (problem, resident) = (self.with_panels(problem), self.resident_device(problem.operation(), &memory)?);
-        let all = resident.map_or_else(|| (0..self.runtimes().len()).collect(), |device| vec![device]);
-        let capable = self.capable_devices(problem.dtype(), problem.operation(), &all)?;
+        let (dtype, operation) = (problem.dtype(), problem.operation());
+        let capable = match resident {
+            Some(device) => self.capable_devices(dtype, operation, &[device])?,
+            None => self.devices_for_host(dtype, operation)?,
+        };
         let host = HostCall { machine: self, problem: &problem, memory: &memory, capable: &capable };
         let reason = if resident.is_some() { Reason::Resident } else { self.reason(&host) };
         let explained = self.pricing().filter(|_| reason == Reason::Price).map(|pricing| pricing.explain(&host));
@@ -95,9 +98,13 @@ impl Machine {
     /// Returns the devices that would run a call on host matrices now.
     pub(crate) fn chosen_devices(&self, call: impl Call) -> Result<Vec<usize>> {
         let (problem, memory) = call.normal_form()?;
-        let (problem, all) = (self.with_panels(problem), (0..self.runtimes().len()).collect::<Vec<_>>());
-        let capable = self.capable_devices(problem.dtype(), problem.operation(), &all)?;
-        let host = HostCall { machine: self, problem: &problem, memory: &memory, capable: &capable };
+        self.devices_of(&self.with_panels(problem), &memory)
+    }
+
+    /// Returns the devices that would run a problem on matrices in host memory now.
+    pub(crate) fn devices_of(&self, problem: &Problem, memory: &[RawMat]) -> Result<Vec<usize>> {
+        let capable = self.devices_for_host(problem.dtype(), problem.operation())?;
+        let host = HostCall { machine: self, problem, memory, capable: &capable };
         let reason = self.reason(&host);
         let priced = self.pricing().filter(|_| reason == Reason::Price).map(|pricing| pricing.explain(&host).0);
         let run = priced.as_ref().and_then(Priced::begin);

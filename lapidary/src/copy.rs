@@ -4,11 +4,16 @@ use std::ops::Range;
 
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    CopyInUse, Diag, Error, Gemm, Getrs, Home, MatMut, MatRef, MatrixId, Outputs, Resident, Result, Scalar, Trsm, Uplo,
+    CopyInUse, Diag, Error, Gemm, Getrs, Home, MatMut, MatRef, MatrixId, Op, Outputs, Resident, Result, Routine, Scalar, Trsm, TrsmMode,
+    Uplo,
 };
 
 use crate::machine::Machine;
 use crate::price::{HostCall, Listener, Reason};
+
+/// Maximum number of right-hand sides for which a solve uses parts of factors on several devices. Each of them reads all factors in the memory of
+/// the devices, which is at least sixteen times as fast as a link.
+const MAX_COLUMNS: usize = 16;
 
 /// A copy, on devices, of factors that an `Lu` holds in host memory. A solve that uses the copy does not transfer the factors. The
 /// devices free the copy if they need the memory for something else.
@@ -44,11 +49,11 @@ impl DeviceCopy {
     }
 
     /// Solves as [`Machine::solve_with_pivots`] does, with the copy in place of the factors of `args`. Returns `None` if a
-    /// device has freed its part of the copy, if B lies on another device, if moving B from device to device takes longer than loading the
-    /// factors, or if a device runs out of memory or is lost while B is unchanged.
+    /// device has freed its part of the copy, if B lies on another device, if several devices have parts and B lies on a device or has many columns,
+    /// or if a device runs out of memory or is lost while B is unchanged.
     pub fn solve<T: Scalar>(&self, problem: &Problem, args: &mut Getrs<'_, T>) -> Option<Result<()>> {
         let reaches_b = match (args.b.as_ref().raw().home, &self.parts[..]) {
-            (Home::Host(_), parts) => parts.len() == 1 || 2 * parts.len() * args.b.cols() <= args.b.rows(),
+            (Home::Host(_), parts) => parts.len() == 1 || args.b.cols() <= MAX_COLUMNS,
             (Home::Device(of_b), [part]) => of_b.device == part.resident.device,
             (Home::Device(_), _) => false,
         };
@@ -69,7 +74,10 @@ impl DeviceCopy {
         let solved = unsafe {
             match &self.parts[..] {
                 [part] => self.machine.solve_with_pivots(Getrs { lu: self.factors(part), b: args.b.reborrow(), ..*args }, None),
-                _ => self.solve_by_parts(args).map_err(|error| error.with_outputs(Outputs::Unchanged)),
+                _ => {
+                    let solved = self.solve_by_parts(args);
+                    solved.map_err(|error| error.with_outputs(Outputs::Unchanged).in_call(Routine::Getrs.name()))
+                }
             }
         };
         let can_use_host_factors = |error: &Error| error.kind().is_recoverable_elsewhere() && error.is_untouched();
@@ -86,10 +94,7 @@ impl DeviceCopy {
         unsafe { MatRef::resident(part.resident, n, part.cols.len()) }
     }
 
-    /// Solves with one part after the other, each on its device, while B passes from device to device. B changes at the end only.
-    ///
-    /// For A·X = B, a part solves for its unknowns with its diagonal block, and eliminates them from the equations that follow. For Aᵀ·X = B,
-    /// a part first eliminates the unknowns that are known, since its columns are rows of the transposed triangle.
+    /// Solves for one column of B after the other. B changes at the end only.
     ///
     /// # Safety
     /// All parts must be in use, and have elements of the type `T`.
@@ -100,41 +105,65 @@ impl DeviceCopy {
         let mut rows: Vec<usize> = (0..n).collect();
         args.ipiv.iter().enumerate().for_each(|(i, &with)| rows.swap(i, usize::try_from(with).expect("checked pivots are rows")));
         let row_of = |i: usize, exchanges: bool| if exchanges { rows[i] } else { i };
-        let mut elements = Vec::with_capacity(n * nrhs);
-        (0..nrhs).for_each(|j| elements.extend((0..n).map(|i| args.b.at(row_of(i, !is_transposed), j))));
-        let mut x = MatMut::col_major(&mut elements, n, nrhs)?;
-        let [first, second] = if is_transposed { [Uplo::Upper, Uplo::Lower] } else { [Uplo::Lower, Uplo::Upper] };
+        let mut columns = Vec::with_capacity(nrhs);
+        for j in 0..nrhs {
+            let mut x: Vec<T> = (0..n).map(|i| args.b.at(row_of(i, !is_transposed), j)).collect();
+            // SAFETY: the caller guarantees that the parts are in use.
+            unsafe { self.solve_column(args.op, &mut x)? };
+            columns.push(x);
+        }
+        for (j, x) in columns.into_iter().enumerate() {
+            x.into_iter().enumerate().for_each(|(i, element)| args.b.set(row_of(i, is_transposed), j, element));
+        }
+        Ok(())
+    }
+
+    /// Solves op(L·U)·x = b for one column with one part after the other, each on its device, while the column passes from device to device.
+    ///
+    /// For L·U, a part solves for its unknowns with its diagonal block, and eliminates them from the equations that follow. For (L·U)ᵀ, a part
+    /// first eliminates the unknowns that are known, since its columns are rows of the transposed triangle.
+    ///
+    /// # Safety
+    /// All parts must be in use, and have elements of the type `T`.
+    unsafe fn solve_column<T: Scalar>(&self, op: Op, x: &mut [T]) -> Result<()> {
+        let n = x.len();
+        let [first, second] = if op.is_trans() { [Uplo::Upper, Uplo::Lower] } else { [Uplo::Lower, Uplo::Upper] };
         let forward = self.parts.iter().map(|part| (first, part));
         for (uplo, part) in forward.chain(self.parts.iter().rev().map(|part| (second, part))) {
             // SAFETY: the caller guarantees that the part is in use.
             let factors = unsafe { self.factors::<T>(part) };
             let (own, all) = (part.cols.clone(), 0..part.cols.len());
-            let (mut unknowns, mut others, outside, diag) = match uplo {
+            // the unknowns of the part, and those that belong to the rows of the triangle beside its diagonal block
+            let (unknowns, others, beside, diag) = match uplo {
                 Uplo::Lower => {
-                    let (upto, below) = x.reborrow().split_rows(own.end);
-                    (upto.sub(own.clone(), 0..nrhs), below, own.end..n, Diag::Unit)
+                    let (upto, below) = x.split_at_mut(own.end);
+                    (&mut upto[own.start..], below, own.end..n, Diag::Unit)
                 }
                 Uplo::Upper => {
-                    let (above, from) = x.reborrow().split_rows(own.start);
-                    (from.sub(all.clone(), 0..nrhs), above, 0..own.start, Diag::NonUnit)
+                    let (above, from) = x.split_at_mut(own.start);
+                    (&mut from[..all.len()], above, 0..own.start, Diag::NonUnit)
                 }
             };
-            // the block of the triangle beside the diagonal block
-            let beside = factors.sub(outside, all.clone());
-            let triangle = factors.sub(own, all);
-            if is_transposed {
+            let (beside, triangle) = (factors.sub(beside, all.clone()), factors.sub(own, all));
+            let [mut unknowns, mut others] = [column(unknowns)?, column(others)?];
+            if op.is_trans() {
                 let known = Gemm::new(beside, others.as_ref(), unknowns.reborrow()).trans_a();
                 self.machine.gemm(known.alpha(-T::ONE).beta(T::ONE))?;
             }
-            self.machine.trsm(Trsm::new(triangle, unknowns.reborrow()).uplo(uplo).diag(diag).op(args.op))?;
-            if !is_transposed {
+            let solve = Trsm::new(triangle, unknowns.reborrow()).uplo(uplo).diag(diag).op(op).mode(TrsmMode::Substitution);
+            self.machine.trsm(solve)?;
+            if !op.is_trans() {
                 let eliminated = Gemm::new(beside, unknowns.as_ref(), others.reborrow());
                 self.machine.gemm(eliminated.alpha(-T::ONE).beta(T::ONE))?;
             }
         }
-        (0..nrhs).for_each(|j| (0..n).for_each(|i| args.b.set(row_of(i, is_transposed), j, x.at(i, j))));
         Ok(())
     }
+}
+
+fn column<T: Scalar>(elements: &mut [T]) -> Result<MatMut<'_, T>> {
+    let rows = elements.len();
+    MatMut::col_major(elements, rows, 1)
 }
 
 #[cfg(test)]

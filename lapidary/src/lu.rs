@@ -15,8 +15,8 @@ use crate::singular::singular;
 /// `Lu` is expected.
 ///
 /// If devices with memory of their own held the whole matrix during the factorisation, they keep their parts of the factors, so that solves
-/// do not transfer the factors again. If there are several devices, this holds for solves with few right-hand sides, which pass from device to
-/// device. The devices free their copies of the factors when this `Lu` is dropped, when an upload or a call on
+/// do not transfer the factors again. If there are several devices, only solves with up to 16 right-hand sides in host memory use these parts;
+/// the right-hand sides then pass from device to device. The devices free their copies of the factors when this `Lu` is dropped, when an upload or a call on
 /// host matrices needs the memory, at any call on uploaded matrices, and by [`Machine::trim`]. After a device has freed its copy,
 /// solves take the factors from host memory.
 #[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]

@@ -3,10 +3,9 @@
 use std::ptr::NonNull;
 
 use lapidary_core::algorithms::{Problem, getrf, getrs};
-use lapidary_core::{DType, Error, Home, Layout, Op, RawMat, Result, Routine, Scalar, prepare, prepare_in_place};
+use lapidary_core::{DType, Home, Layout, Op, RawMat, Result, Scalar, prepare, prepare_in_place};
 
 use crate::machine::Machine;
-use crate::price::HostCall;
 use crate::run::Planner;
 
 /// A column-major matrix in host memory whose elements are not accessed.
@@ -15,8 +14,8 @@ fn shape(rows: usize, cols: usize, dtype: DType) -> RawMat {
 }
 
 impl Machine {
-    /// Compiles the kernels with which this machine factors a square column-major host matrix of order `n` ([`Machine::getrf`]) and solves for
-    /// one right-hand side, so that the first call does not wait for the compilers of drivers. A driver may need seconds for the kernels of a
+    /// Compiles the kernels with which this machine factors a square column-major host matrix of order `n` ([`Machine::getrf`]), and with which
+    /// one device solves for one right-hand side, so that the first call does not wait for the compilers of drivers. A driver may need seconds for the kernels of a
     /// large matrix. Compiled kernels are also kept on disk for later processes, unless the settings say otherwise
     /// ([`Settings::cache_dir`](crate::Settings::cache_dir)). The method compiles nothing for devices that have no compiler, such as the CPU, or that
     /// compile kernels by `wgpu`.
@@ -29,36 +28,29 @@ impl Machine {
     /// ```
     ///
     /// # Errors
-    /// No device can factor the matrix.
+    /// The devices cannot factor the matrix, for example because they have too little memory, or a device has no kernel for it.
     pub fn prepare_gesv<T: Scalar>(&self, n: usize) -> Result<()> {
-        let (operation, dtype) = (Routine::Gesv.name(), T::DTYPE);
-        let factors = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor, dtype };
-        if factors.order() == 0 {
+        let dtype = T::DTYPE;
+        let problem = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor, dtype };
+        if problem.order() == 0 {
             return Ok(());
         }
-        let (problem, nb) = (factors, self.settings().nb);
         let [a, b, ipiv, info] = [shape(n, n, dtype), shape(n, 1, dtype), shape(n, 1, DType::I32), shape(1, 1, DType::I32)];
-        let (problem, memory) = (Problem::Getrf { problem, nb }, [a, ipiv, info]);
-        let devices = self.devices_of(operation, &problem, &memory)?;
+        let (problem, memory) = (Problem::Getrf { problem, nb: self.settings().nb }, [a, ipiv, info]);
+        let devices = self.devices_of(&problem, &memory)?;
         if self.runs_without_plan(&devices) {
             return Ok(());
         }
-        let (solve, [lu, b]) = getrs::normal_form(Op::NoTrans, [a, b]);
         let _exclusive = self.exclusive(&devices);
-        let devices =
-            Planner { machine: self, problem: &problem, memory: &memory, devices: &devices, resident: false }.taking_part();
+        let devices = Planner { machine: self, problem: &problem, memory: &memory, devices: &devices, resident: false }.measured();
         let planner = Planner { machine: self, problem: &problem, memory: &memory, devices: &devices, resident: false };
         let runtimes = planner.runtimes();
-        prepare(&runtimes, &planner.schedule(usize::MAX)?.0, &memory).map_err(Error::untouched)?;
-        // a device that has factored the whole matrix solves with its copy of the factors
-        runtimes.iter().try_for_each(|runtime| prepare_in_place(runtime, &solve.instructions([lu, ipiv, b])))
-    }
-
-    /// The devices that this machine chooses for a call on host matrices.
-    fn devices_of(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<Vec<usize>> {
-        let capable = self.devices_for_host(problem.dtype(), operation)?;
-        let call = HostCall { machine: self, problem, memory, capable: &capable };
-        let chosen = self.pricing().and_then(|pricing| pricing.price(&call).begin());
-        Ok(chosen.map_or(capable, |run| run.devices))
+        prepare(&runtimes, &planner.schedule(usize::MAX)?.0, &memory)?;
+        // the only device of a factorisation solves with its copy of the factors
+        if let [runtime] = runtimes[..] {
+            let (solve, [lu, b]) = getrs::normal_form(Op::NoTrans, [a, b]);
+            prepare_in_place(runtime, &solve.instructions([lu, ipiv, b]))?;
+        }
+        Ok(())
     }
 }

@@ -90,7 +90,7 @@ impl Machine {
     }
 
     /// Factors as [`Machine::getrf_into`] does, and also returns the copy of the factors that a device keeps. The copy is `None`
-    /// unless one device has computed and stored all factors.
+    /// unless devices held the whole matrix during the call.
     pub(crate) fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
         let args = args.check().map_err(Error::untouched)?;
         let problem = getrf::Problem::new(&args);

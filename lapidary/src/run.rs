@@ -40,8 +40,8 @@ impl Machine {
         self.run_anywhere(operation, problem, memory).map_err(Error::untouched).map(drop)
     }
 
-    /// Runs a factorisation as [`Machine::run`] does. If one device has computed all factors, returns the copy of the factors on
-    /// this device.
+    /// Runs a factorisation as [`Machine::run`] does. If devices hold the whole matrix during the call, returns the copy of the
+    /// factors that they keep.
     pub(crate) fn run_and_keep(&self, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
         self.run_anywhere(problem.operation(), problem, memory).map_err(Error::untouched)
     }
@@ -281,16 +281,15 @@ impl Machine {
     ) -> Result<Option<DeviceCopy>> {
         self.check_waits(problem.operation(), devices)?;
         let planner = Planner { machine: self, problem, memory, devices, resident };
-        let _exclusive = self.exclusive(devices);
-        if planner.needs_rates() {
-            self.measure_rates(devices, problem.dtype());
-        }
-        let devices = planner.taking_part();
-        let planner = Planner { devices: &devices, ..planner };
+        let exclusive = self.exclusive(devices).into_iter().zip(devices);
+        let taking_part = planner.measured();
+        // other calls may use the devices that are left out
+        let _exclusive: Vec<_> = exclusive.filter(|(_, device)| taking_part.contains(device)).collect();
+        let (devices, planner) = (&taking_part, Planner { devices: &taking_part, ..planner });
         let runtimes = planner.runtimes();
         // Devices that are the same GPU share the memory of the GPU. Some devices with idle copies do not state their memory size.
         // If a device runs out of memory during the run, the memory that the devices `others` keep for later calls is freed.
-        let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(&devices));
+        let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
         others.extend(devices.iter().filter(|&&device| self.runtimes()[device].has_idle_copies()));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
@@ -304,7 +303,7 @@ impl Machine {
             // kernels write, so that no other access conflicts.
             let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &runtimes, &schedule, memory, self.watch()) });
             match (outcome, copy_limit) {
-                (Ok(()), _) => return Ok(self.copy_of_factors(problem, &devices)),
+                (Ok(()), _) => return Ok(self.copy_of_factors(problem, devices)),
                 (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !others.is_empty() => {
                     others.drain(..).for_each(|other| self.runtimes()[other].make_room());
                 }

@@ -35,8 +35,8 @@ pub struct Settings {
     pub kernels_dir: Option<PathBuf>,
     /// Whether calls on host matrices have the same bits for any number of devices of one model, up to eight. Such a call divides its work for
     /// eight devices, also if there are fewer, and takes longer. If the devices are of several models, the call uses those of the model with
-    /// the highest estimated speed. The devices must have equal memory limits, and matrices of the call that do not fit into three quarters of
-    /// the memory are an error.
+    /// the highest estimated speed. The devices must have equal memory limits. A call is planned for three quarters of the memory of a device,
+    /// and is an error if other matrices leave less.
     pub reproducible: bool,
     /// Whether OpenCL and wgpu devices record the times of their kernels ([`Machine::take_kernel_times`](crate::Machine::take_kernel_times)).
     /// The records slow short kernels. A wgpu device without timestamp queries then fails to open. Other devices ignore the setting. No

@@ -80,7 +80,7 @@ fn lu_is_exact_in_every_place_of_the_matrix() {
             ("streamed in narrow strips", 1, bytes / 3, Some(5)),
             ("distributed over two devices", 2, 2 * bytes, Some(16)),
             ("distributed over two devices in groups of four panels", 2, 2 * bytes, Some(4)),
-            ("distributed over three devices", 3, 2 * bytes, None),
+            ("distributed over three devices", 3, 2 * bytes, Some(12)),
             ("shared", 2, bytes / 3, Some(8)),
         ];
         for (name, devices, memory, nb) in places {

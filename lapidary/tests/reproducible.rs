@@ -44,10 +44,18 @@ fn results(machine: &Machine) -> Vec<(String, Vec<u64>)> {
         }
         results.extend([(format!("getrf {m} {n} {layout}"), a), (format!("getrs {m} {layout}"), b)]);
     }
-    let (n, mut a, mut x) = (333, noise(333 * 333, 8), noise(333, 9));
-    let lu = machine.gesv(MatMut::col_major(&mut a, n, n).unwrap(), MatMut::col_major(&mut x, n, 1).unwrap()).unwrap();
+    let (n, a, b) = (333, noise(333 * 333, 8), noise(333, 9));
+    let (mut factors, mut x) = (a.clone(), b.clone());
+    let lu = machine.gesv(MatMut::col_major(&mut factors, n, n).unwrap(), MatMut::col_major(&mut x, n, 1).unwrap()).unwrap();
     drop(lu);
-    results.push(("gesv".to_owned(), x));
+    let mut mixed = vec![0.0; n];
+    let [a_view, b_view] = [MatRef::col_major(&a, n, n).unwrap(), MatRef::col_major(&b, n, 1).unwrap()];
+    let _ = machine.gesv_mixed(a_view, b_view, MatMut::col_major(&mut mixed, n, 1).unwrap()).unwrap();
+    for (name, x) in [("gesv", x), ("gesv_mixed", mixed)] {
+        let row = |i: usize| (0..n).map(|j| a[i + j * n] * x[j]).sum::<f64>();
+        assert!((0..n).all(|i| (row(i) - b[i]).abs() < 1e-9), "{name} is wrong");
+        results.push((name.to_owned(), x));
+    }
     results.into_iter().map(|(name, elements)| (name, elements.into_iter().map(f64::to_bits).collect())).collect()
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use lapidary::backend::{DeviceFacts, DeviceKind};
-use lapidary::{DType, Machine, Precision};
+use lapidary::{DType, Machine, Precision, Scalar};
 
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
@@ -64,6 +64,8 @@ enum Placement {
 const WARM_UP_PART: u32 = 8;
 /// Maximum order of the system that warms the devices up.
 const LONGEST_WARM_UP: u32 = 8192;
+/// Number of columns of the tall matrices that are factored in the warm-up.
+const TALL_COLUMNS: usize = 256;
 
 const HELP: &str = "\
 The system is that of HPL 2.3, from the same generator, with elements in [-0.5, 0.5] in double
@@ -74,8 +76,8 @@ is 1. The speed counts 2/3·n³ + 3/2·n² operations, also with --mxp. The matr
 dominant. The matrix of --mxp is HPL's, which needs row exchanges and more refinement steps. If the
 refinement does not converge, the factors are in f64 and the exit status is 1.
 
-The kernels are compiled before the timed part, and a system of an eighth of the order, at most 8192, is
-solved, so that drivers have loaded most of the kernels. The first run on a device is still slower,
+Before the timed part, OpenCL devices compile the kernels, a system of an eighth of the order, at most
+8192, is solved, and matrices as tall as the large one are factored. The first run on a device is still slower,
 because it measures speeds, which later runs reuse. Run twice, and take the second result.
 
 Examples:
@@ -181,18 +183,35 @@ fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -
     Ok((result, seconds))
 }
 
-/// Compiles the kernels of the large system, and solves a small system as the large one is solved. The first run of a kernel in a process takes
-/// milliseconds, in which the other queues of the device may stand still.
+/// Compiles the kernels of the large system, solves a small system as the large one is solved, and factors tall matrices with few columns. The
+/// first run of a kernel in a process takes milliseconds, in which the other queues of the device may stand still. A device by wgpu compiles a
+/// kernel when it runs first; the number of rows decides which kernels factor a panel.
 fn warm_up(args: &Args, machine: &Machine, progress: &Progress) -> Result<()> {
     let order = args.n as usize;
-    let prepare = || Ok(if args.mxp { machine.prepare_gesv::<f32>(order) } else { machine.prepare_gesv::<f64>(order) }?);
+    let prepare = || {
+        // if the preparation fails, the factorisation may still find a way, or states the error
+        let _ = if args.mxp { machine.prepare_gesv::<f32>(order) } else { machine.prepare_gesv::<f64>(order) };
+        Ok(())
+    };
     phase(progress, "compile", prepare)?;
-    let solve_small = || {
+    let load = || {
         let order = args.n.div_ceil(WARM_UP_PART).min(LONGEST_WARM_UP);
         let matrices = System::new(args.seed, order as usize).generate()?;
-        solve(args, machine, &Progress::silent(), matrices)
+        solve(args, machine, &Progress::silent(), matrices)?;
+        let heights = [1, 2, 4].map(|part| args.n as usize / part);
+        let tall = heights.into_iter().filter(|&rows| rows > order as usize);
+        if args.mxp { factor_tall::<f32>(machine, tall) } else { factor_tall::<f64>(machine, tall) }
     };
-    phase(progress, "warm up", solve_small).map(drop)
+    phase(progress, "warm up", load).map(drop)
+}
+
+/// Factors random matrices with the given numbers of rows.
+fn factor_tall<T: Scalar>(machine: &Machine, heights: impl Iterator<Item = usize>) -> Result<()> {
+    for rows in heights {
+        let mut a = Dense::<T>::random(rows, TALL_COLUMNS.min(rows), &mut fastrand::Rng::with_seed(1))?;
+        let _ = machine.getrf(a.view_mut())?;
+    }
+    Ok(())
 }
 
 /// Factors the matrix and solves the system.

@@ -154,8 +154,11 @@ impl Machine {
     }
 
     /// Returns the device that is to hold A in both precisions during the call. Returns `None` if A stays in host memory, because
-    /// several devices or the CPU factor A, or because the device has too little memory.
+    /// several devices or the CPU factor A, because the device has too little memory, or because the call is reproducible.
     fn device_for_mixed(&self, narrow: &mut Converted<f32>) -> Result<Option<usize>> {
+        if self.settings().reproducible {
+            return Ok(None);
+        }
         let n = narrow.order;
         let chosen = self.chosen_devices(Getrf::new(narrow.view_mut()?, &mut vec![0; n]))?;
         let &[device] = chosen.as_slice() else { return Ok(None) };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lapidary_core::algorithms::{LimitTooSmall, Problem};
-use lapidary_core::{Cost, DeviceRuntime, Identity, MemoryShortfall, Place, RawMat, Reach, Resources, Result, Schedule, reach};
+use lapidary_core::{Blocking, Cost, DeviceRuntime, Identity, MemoryShortfall, Place, RawMat, Reach, Resources, Result, Schedule, reach};
 
 use crate::machine::Machine;
 
@@ -99,26 +99,26 @@ impl<'a> Planner<'a> {
 
     /// The devices that take part in the call. For a factorisation by devices that copy, these are the devices that have a share, since a plan
     /// for one device is faster than a plan for several of which one holds the whole matrix, or the fastest device alone if it is faster than
-    /// all together. In other calls, a device without a share may help the others, and does their work if they are lost.
-    pub fn taking_part(&self) -> Vec<usize> {
+    /// all together. A panel width that the user has set takes all of them. In other calls, a device without a share may help the others, and does their work if they are lost.
+    pub(super) fn taking_part(&self) -> Vec<usize> {
         let shares = self.shares();
-        let Problem::Getrf { problem, .. } = self.problem else { return self.devices.to_vec() };
+        let &Problem::Getrf { problem, nb } = self.problem else { return self.devices.to_vec() };
         if self.resident || !self.reaches(usize::MAX).iter().all(copies) {
             return self.devices.to_vec();
         }
         let with_shares: Vec<usize> = (0..shares.len()).filter(|&at| shares[at] > 0).map(|at| self.devices[at]).collect();
+        if nb.is_some() || self.is_reproducible() {
+            return with_shares;
+        }
         let fastest = (0..shares.len()).rev().max_by_key(|&at| shares[at]).map_or(0, |at| self.devices[at]);
-        let blocking = |devices: &[usize]| {
-            let planner = Planner { devices, ..*self };
-            planner.resources(&planner.reaches(usize::MAX)).0.getrf(problem.m, problem.n)
-        };
-        let (alone, together) = (blocking(&[fastest]), blocking(&with_shares));
-        let is_faster_alone = match (alone.place, together.place) {
-            (Place::Held { .. }, _) => problem.order() < self.least_distributed(with_shares.len()),
-            (_, Place::Shared) => self.is_slow_in_strips(together.nb, with_shares.len()),
+        let (alone, together) = (Planner { devices: &[fastest], ..*self }, Planner { devices: &with_shares, ..*self });
+        let blocking = |planner: &Planner<'_>| planner.resources(&planner.reaches(usize::MAX)).0.getrf(problem.m, problem.n);
+        let is_faster_alone = match (blocking(&alone).place, blocking(&together)) {
+            (Place::Held { .. }, _) => problem.order() < together.least_distributed(),
+            (_, Blocking { place: Place::Shared, nb, .. }) => together.is_slow_in_strips(nb),
             (_, _) => false,
         };
-        if is_faster_alone && !self.is_reproducible() { vec![fastest] } else { with_shares }
+        if is_faster_alone { vec![fastest] } else { with_shares }
     }
 
     /// The largest number of operations that a device computes while it transfers a byte, by the estimates in the facts of the devices.
@@ -127,25 +127,36 @@ impl<'a> Planner<'a> {
         rates.map(|rates| rates.flops / rates.bandwidth).fold(0.0, f64::max)
     }
 
-    /// The order from which `devices` devices factor a matrix of order n together earlier than one alone. By the estimates P of operations
-    /// and B of transferred bytes per second, they save 2/3·n³/P·(1 − 1/devices) seconds. Panels with n²/2 elements are stored and loaded,
-    /// during which devices wait, and then their updates begin late; both together take about 3/2·n² transferred elements.
-    fn least_distributed(&self, devices: usize) -> usize {
-        let elements = 9.0 / 4.0 * self.operations_per_byte() / (1.0 - 1.0 / devices as f64);
+    /// The order from which these devices factor a matrix of order n together earlier than the fastest of them alone. By the estimates P of
+    /// operations and B of transferred bytes per second, they save 2/3·n³/P·(1 − s) seconds, where s is the share of the fastest device.
+    /// Panels with n²/2 elements are stored and loaded, during which devices wait, and then their updates begin late; both together take about
+    /// 3/2·n² transferred elements.
+    fn least_distributed(&self) -> usize {
+        let (shares, element) = (self.shares(), self.problem.dtype().size() as f64);
+        let of_fastest = f64::from(shares.iter().copied().max().unwrap_or(1)) / f64::from(shares.iter().sum::<u32>());
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a conversion from a float saturates")]
-        let order = (elements * self.problem.dtype().size() as f64) as usize;
+        let order = (9.0 / 4.0 * element * self.operations_per_byte() / (1.0 - of_fastest)) as usize;
         order
     }
 
-    /// Whether devices that load and store the trailing matrix in each step of LU, in panels of `nb` columns, are slower than one device that
-    /// computes all the time, as it does left-looking. An update computes 2·nb operations for each element that it loads.
-    fn is_slow_in_strips(&self, nb: usize, devices: usize) -> bool {
-        devices as f64 * 2.0 * nb as f64 / (self.problem.dtype().size() as f64) < self.operations_per_byte()
+    /// Whether these devices are slower than one of them alone, if they load and store the trailing matrix in each step of LU, in panels of `nb`
+    /// columns. One device alone works left-looking and computes all the time. An update computes 2·nb operations for each element that it loads.
+    fn is_slow_in_strips(&self, nb: usize) -> bool {
+        self.devices.len() as f64 * 2.0 * nb as f64 / (self.problem.dtype().size() as f64) < self.operations_per_byte()
+    }
+
+    /// Measures the speeds of the devices if the call needs them, and returns the devices that take part. The caller holds the locks of the
+    /// devices.
+    pub fn measured(&self) -> Vec<usize> {
+        if self.needs_rates() {
+            self.machine.measure_rates(self.devices, self.problem.dtype());
+        }
+        self.taking_part()
     }
 
     /// Whether devices of different models share the work in proportion to speeds that are not measured yet, and measuring them takes a small
     /// part of the call, or is the only way to share the work well.
-    pub fn needs_rates(&self) -> bool {
+    fn needs_rates(&self) -> bool {
         let dtype = self.problem.dtype();
         if self.resident || self.has_one_model() || self.devices.iter().all(|&device| self.machine.has_product_rate(device, dtype))
         {
@@ -194,13 +205,23 @@ impl<'a> Planner<'a> {
     }
 
     /// The resources of the devices for which a reproducible plan is made. They do not depend on the number of the devices of the call, nor on
-    /// the memory that other matrices use at present. One device may hold the columns of all planned devices.
+    /// the memory that other matrices use at present.
     fn reproducible(&self, resources: &Resources) -> Resources {
         let stated = self.runtimes().into_iter().filter_map(|runtime| runtime.facts().memory).min();
-        let parts = if matches!(self.problem, Problem::Getrf { .. }) { PLANNED_DEVICES } else { 1 };
-        let memory = resources.memory.map(|memory| stated.map_or(memory, |stated| stated / 4 * 3) / parts);
+        let memory = resources.memory.map(|memory| stated.map_or(memory, |stated| stated / 4 * 3) / self.planned_on_one());
         let (shares, tails) = (vec![1; PLANNED_DEVICES], vec![usize::MAX; PLANNED_DEVICES]);
         Resources { shares, tails, memory, lookahead: None, ..*resources }
+    }
+
+    /// The memory of a device of whose memory a reproducible plan uses `bytes` for each planned device.
+    fn whole_memory(&self, bytes: usize) -> usize {
+        bytes.saturating_mul(self.planned_on_one()).div_ceil(3).saturating_mul(4)
+    }
+
+    /// Number of planned devices whose memory one device has. The device may hold the columns of all of them, while it runs the tasks of other
+    /// routines one after the other.
+    fn planned_on_one(&self) -> usize {
+        if matches!(self.problem, Problem::Getrf { .. }) { PLANNED_DEVICES } else { 1 }
     }
 
     /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that
@@ -228,7 +249,8 @@ impl<'a> Planner<'a> {
         let name = |device: usize| runtimes[device].facts().name.as_str();
         // the planner counts the memory for registers only, and a user sets the limit of all memory of a device
         let refused = |small: LimitTooSmall| {
-            let limit = |bytes| smallest.map_or(bytes, |device| runtimes[device].limit_with_free(bytes));
+            let of_device = |bytes: usize| if self.is_reproducible() { self.whole_memory(bytes) } else { bytes };
+            let limit = |bytes| smallest.map_or(bytes, |device| runtimes[device].limit_with_free(of_device(bytes)));
             LimitTooSmall { limit: limit(small.limit), least: limit(small.least), ..small }.of(smallest.map_or("", name))
         };
         let short = |short: MemoryShortfall| {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    CopyInUse, Diag, Error, Gemm, Getrs, Home, MatMut, MatRef, MatrixId, Op, Outputs, Resident, Result, Routine, Scalar, Trsm, TrsmMode,
-    Uplo,
+    CopyInUse, Diag, Error, Gemm, Getrs, Home, MatMut, MatRef, MatrixId, Op, Outputs, Resident, Result, Routine, Scalar, Trsm,
+    TrsmMode, Uplo,
 };
 
 use crate::machine::Machine;

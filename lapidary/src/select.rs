@@ -285,7 +285,13 @@ fn named_twice(text: &str) -> Option<String> {
     None
 }
 
-/// Replaces a comma before the name of a backend by `+`. Returns `None` if no comma stands before the name of a backend.
+/// The name of the backend with which a part of a selection begins.
+fn kind_of(part: &str) -> &str {
+    part.split(':').next().unwrap_or(part)
+}
+
+/// Replaces a comma before the name of a backend by `+`, and leaves out a name that repeats the one before. Returns `None` if no comma stands
+/// before the name of a backend.
 fn with_plus(text: &str) -> Option<String> {
     let mut parts = text.split(',').map(str::trim);
     let first = parts.next()?.to_owned();
@@ -294,8 +300,12 @@ fn with_plus(text: &str) -> Option<String> {
         // the parser reports the error that `all` must stand alone
         return None;
     }
-    let right = parts.fold(first, |text, part| text + if is_kind(part) { "+" } else { "," } + part);
-    (right.matches(',').count() < text.matches(',').count()).then_some(right)
+    let (right, _) = parts.fold((first.clone(), kind_of(&first).to_owned()), |(text, kind), part| match part.split_once(':') {
+        Some((same, number)) if same == kind && text.contains(':') => (format!("{text},{number}"), kind),
+        _ if is_kind(part) => (format!("{text}+{part}"), kind_of(part).to_owned()),
+        _ => (format!("{text},{part}"), kind),
+    });
+    (right != text.split(',').map(str::trim).collect::<Vec<_>>().join(",")).then_some(right)
 }
 
 /// Parses a backend name and optional device numbers. This function does not check whether the backend exists.

@@ -139,6 +139,9 @@ fn refusals_name_what_is_wrong() {
         assert!(message(twice).contains("device cpu:0 is named twice"), "{twice}: {}", message(twice));
     }
     assert!(message("cpu:0+cpu:1").contains("cpu is named twice"));
+    for (wrong, right) in [("cpu:0,cpu:1", "write cpu:0,1"), ("cpu:0,1,opencl:0,opencl:1", "write cpu:0,1+opencl:0,1")] {
+        assert!(message(wrong).ends_with(right), "{}", message(wrong));
+    }
     assert!(message("abacus").contains("`abacus`"));
     let none = Machine::open(&Select::cpu([])).unwrap_err();
     assert_eq!(none.kind(), ErrorKind::NoSuchDevice);

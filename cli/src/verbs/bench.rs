@@ -278,6 +278,7 @@ fn save(
     if let Some(path) = &outputs.json {
         let mut document = document(args, machine, cases, results);
         document["nb"] = args.shape.nb()?.into();
+        document["reproducible"] = args.device.settings()?.reproducible.into();
         document["program_cache"] = trace::cache_counts(machine.cache_counts());
         document["peer"] = json!({ "library": args.peer.as_deref().map(Path::to_string_lossy), "description": peer_name });
         save_json(path, &document)?;

@@ -25,7 +25,7 @@ pub struct Args {
     pub(super) device: DeviceOptions,
     /// Test this shared BLAS and LAPACK library instead of devices:
     /// blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix=S]
-    #[arg(long, value_name = "blas:PATH", conflicts_with_all = ["device", "memory_limit"])]
+    #[arg(long, value_name = "blas:PATH", conflicts_with_all = ["device", "memory_limit", "reproducible"])]
     subject: Option<String>,
     /// Test every property with few cases (the default). It takes some seconds to a minute on an OpenCL or wgpu driver for the CPU
     #[arg(long, conflicts_with = "full")]
@@ -65,11 +65,11 @@ pub struct Args {
 
 /// Options that choose what to run, and that therefore conflict with `--compare`.
 const RUNS: &[&str] =
-    &["device", "memory_limit", "subject", "quick", "full", "filter", "seed", "json", "resume", "timeout", "list"];
+    &["device", "memory_limit", "reproducible", "subject", "quick", "full", "filter", "seed", "json", "resume", "timeout", "list"];
 
 /// Options that do not change the list of trials, and that therefore conflict with `--list`.
 const LISTS_NOTHING: &[&str] =
-    &["device", "memory_limit", "subject", "quick", "full", "seed", "json", "report", "resume", "timeout"];
+    &["device", "memory_limit", "reproducible", "subject", "quick", "full", "seed", "json", "report", "resume", "timeout"];
 
 const HELP: &str = "\
 Each trial tests one property in one precision, such as f64::gemm::nan_propagates. The seed alone
@@ -156,7 +156,7 @@ fn asked(args: &Args) -> Result<Run<Guarded<Graded>>> {
         Some(name) => (name.clone(), Settings::default()),
         None => {
             let settings = args.device.settings()?;
-            let told = Settings { memory_limit: settings.memory_limit, nb: settings.nb };
+            let told = Settings { memory_limit: settings.memory_limit, nb: settings.nb, reproducible: settings.reproducible };
             (args.device.selection()?.to_string(), told)
         }
     };

@@ -125,6 +125,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let mut report = Report::default();
     report.figure("n", system.order()).figure("nb", nb).figure("seed", args.seed).figure("dtype", "f64");
+    report.figure("reproducible", args.device.settings()?.reproducible);
     report.figure("memory", args.memory.name()).figure("mxp", args.mxp);
     report.figure("devices", describe(computing(&machine, DType::F64))).figure("threads", threads());
     report.figure("generate_seconds", generate).figure("verify_seconds", verify);

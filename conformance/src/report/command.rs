@@ -14,7 +14,8 @@ impl Report {
         // the variable `LAPIDARY_NB` sets the width of panels, because the command has no flag for it
         let nb = settings.nb.map_or(String::new(), |nb| format!("LAPIDARY_NB={nb} "));
         let limit = settings.memory_limit.map_or(String::new(), |bytes| format!(" --memory-limit {bytes}"));
-        format!("{nb}lapidary conformance {option} {name}{limit} --{mode} --seed {seed}{filter}")
+        let reproducible = if settings.reproducible { " --reproducible" } else { "" };
+        format!("{nb}lapidary conformance {option} {name}{limit}{reproducible} --{mode} --seed {seed}{filter}")
     }
 }
 
@@ -41,13 +42,13 @@ mod tests {
             mode: Mode::Full,
             seed: 7,
             filter: None,
-            settings: Settings { memory_limit: Some(1 << 20), nb: Some(8) },
+            settings: Settings { memory_limit: Some(1 << 20), nb: Some(8), reproducible: true },
             trials: Vec::new(),
             grades: Vec::new(),
         };
-        let command = "LAPIDARY_NB=8 lapidary conformance --device cpu:0 --memory-limit 1048576 --full --seed 7";
+        let command = "LAPIDARY_NB=8 lapidary conformance --device cpu:0 --memory-limit 1048576 --reproducible --full --seed 7";
         assert_eq!(report.command(None), command);
-        assert_eq!(report.settings.to_string(), "1048576 bytes of memory, nb = 8");
+        assert_eq!(report.settings.to_string(), "1048576 bytes of memory, nb = 8, reproducible");
         let plain = Report { settings: Settings::default(), ..report };
         assert_eq!(plain.command(Some("gemm")), "lapidary conformance --device cpu:0 --full --seed 7 --filter gemm");
         assert_eq!(plain.settings.to_string(), "those of the devices");

@@ -78,12 +78,19 @@ pub struct Settings {
     pub memory_limit: Option<usize>,
     /// Number of columns of a panel in a factorisation. `None` means that each device chooses the number.
     pub nb: Option<usize>,
+    /// Whether calls have the same bits for any number of devices of one model.
+    #[serde(default)]
+    pub reproducible: bool,
 }
 
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory = self.memory_limit.map(|bytes| format!("{bytes} bytes of memory"));
-        let said: Vec<String> = memory.into_iter().chain(self.nb.map(|nb| format!("nb = {nb}"))).collect();
+        let said: Vec<String> = memory
+            .into_iter()
+            .chain(self.nb.map(|nb| format!("nb = {nb}")))
+            .chain(self.reproducible.then(|| "reproducible".to_owned()))
+            .collect();
         f.write_str(if said.is_empty() { "those of the devices" } else { "" })?;
         f.write_str(&said.join(", "))
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use lapidary_core::algorithms::{LimitTooSmall, Problem};
-use lapidary_core::{Blocking, Cost, DeviceRuntime, Identity, MemoryShortfall, Place, RawMat, Reach, Resources, Result, Schedule, reach};
+use lapidary_core::{
+    Blocking, Cost, DeviceRuntime, Identity, MemoryShortfall, Place, RawMat, Reach, Resources, Result, Schedule, reach,
+};
 
 use crate::machine::Machine;
 

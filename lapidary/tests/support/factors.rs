@@ -37,7 +37,8 @@ fn noise(seed: usize) -> f64 {
 pub fn solves_with_kept_factors<T: Scalar>(machine: Machine) {
     let reasons = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&reasons);
-    let machine = machine.explained(move |explanation| told.lock().unwrap().push(explanation.reason));
+    let machine = machine.explained(move |explanation| told.lock().unwrap().push((explanation.reason, explanation.devices.len())));
+    let all = machine.devices().count();
     let layouts = [Layout::ColMajor, Layout::RowMajor];
     let (at, b_at) = (|i: usize, j: usize| noise(i + j * N), |i: usize, j: usize| noise(N * N + i + j * N));
     for layout in layouts {
@@ -50,8 +51,9 @@ pub fn solves_with_kept_factors<T: Scalar>(machine: Machine) {
             {
                 let mut x = packed::<T>(N, nrhs, of_b, b_at);
                 lu.solve_with(op, view(&mut x, N, nrhs, of_b)).unwrap();
-                let is_on_device = reasons.lock().unwrap().last() == Some(&Reason::Resident);
-                assert_eq!(is_on_device, factors == "kept", "{layout} {op}, {nrhs} columns {of_b}");
+                // each device of the machine has a part of the factors
+                let is_on_devices = reasons.lock().unwrap().last() == Some(&(Reason::Resident, all));
+                assert_eq!(is_on_devices, factors == "kept", "{layout} {op}, {nrhs} columns {of_b}");
                 let of_a = |i: usize, j: usize| if op == Op::NoTrans { at(i, j) } else { at(j, i) };
                 for column in 0..nrhs {
                     let x: Vec<f64> =

@@ -5,6 +5,7 @@ use lapidary_core::{Gemm, Getrf, Getrs, Laswp, RawMat, Result, Scalar, Trsm};
 
 use crate::machine::{Machine, column, read_column};
 use crate::price::{Explanation, HostCall, Priced, Reason};
+use crate::run::Planner;
 
 /// The arguments of a routine, for which [`Machine::explain`] explains the choice of devices.
 pub trait Call: sealed::Call {}
@@ -141,7 +142,11 @@ impl Machine {
         let reason = if is_trial { Reason::Trial } else { reason };
         let reason = if reason == Reason::Price && considered.is_empty() { Reason::Unmeasured } else { reason };
         let is_first_only = matches!(reason, Reason::Small | Reason::Unmeasured);
-        let named = if is_first_only { &call.capable[..1] } else { call.capable };
+        let HostCall { problem, memory, capable, .. } = *call;
+        let planner = Planner { machine: self, problem, memory, devices: capable, resident: false };
+        let taking_part = if reason == Reason::Selected { planner.taking_part() } else { capable.to_vec() };
+        let reason = if taking_part.len() < capable.len() { Reason::Faster } else { reason };
+        let named = if is_first_only { &capable[..1] } else { &taking_part };
         let names = || named.iter().map(|&device| self.runtimes()[device].facts().name.clone()).collect();
         let devices = considered.first().map_or_else(names, |set| set.devices.clone());
         let (routine, dtype) = (call.problem.operation(), call.problem.dtype());

@@ -138,6 +138,7 @@ impl Machine {
         let first = self.runtimes()[call.capable[0]].facts();
         match () {
             () if self.pricing().is_none() && self.runtimes().len() == 1 => Reason::Selected,
+            () if self.settings().reproducible && call.capable.len() < self.runtimes().len() => Reason::OneModel,
             () if call.capable.len() == 1 => Reason::Alone,
             () if call.capable[0] == 0 && first.host_memory && call.flops() <= DIRECT_FLOPS => Reason::Small,
             () if self.pricing().is_some() => Reason::Price,

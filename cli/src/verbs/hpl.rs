@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use lapidary::backend::{DeviceFacts, DeviceKind};
-use lapidary::{DType, Machine, Precision, Scalar};
+use lapidary::{DType, Getrf, Machine, Precision, Scalar};
 
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
@@ -16,7 +16,7 @@ use crate::hpl::system::{SEED, System};
 use crate::hpl::table::Row;
 use crate::io::{self, atomic};
 use crate::memory;
-use crate::options::{DeviceOptions, check_dtype, computing, describe, names, panels, parse_positive, threads};
+use crate::options::{DeviceOptions, check_dtype, describe, names, panels, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::{Report, fixed, out, seconds};
 use crate::residual::HPL_THRESHOLD;
@@ -70,7 +70,8 @@ const TALL_COLUMNS: usize = 256;
 const HELP: &str = "\
 The system is that of HPL 2.3, from the same generator, with elements in [-0.5, 0.5] in double
 precision; the default seed is HPL's. The lines between the double rules have the format of HPL.
-The variant in the column T/V is always WR10R2R1, P is 1, and Q is the number of devices. The residual,
+The variant in the column T/V is always WR10R2R1, P is 1, and Q is the number of devices that take
+part. The residual,
 ‖A·x − b‖∞ / (eps·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n) with eps = 2⁻⁵³, must be below 16; otherwise the exit status
 is 1. The speed counts 2/3·n³ + 3/2·n² operations, also with --mxp. The matrix of HPL-MxP is diagonally
 dominant. The matrix of --mxp is HPL's, which needs row exchanges and more refinement steps. If the
@@ -115,7 +116,9 @@ pub fn run(args: &Args) -> Result<()> {
     warm_up(args, &machine, &progress)?;
     let machine = if args.trace.is_some() { machine.traced() } else { machine };
     let machine = speed::shown(machine, &progress, operations(f64::from(args.n)));
-    let (matrices, generate) = phase(&progress, "generate", || system.generate())?;
+    let (mut matrices, generate) = phase(&progress, "generate", || system.generate())?;
+    let taking_part = machine.explain(Getrf::new(matrices[0].view_mut(), &mut vec![0; args.n as usize]))?.devices;
+    let devices = || machine.devices().filter(|device| taking_part.contains(&device.name));
     let solved = solve(args, &machine, &progress, matrices)?;
     let (residual, verify) = phase(&progress, "verify", || Ok(residual(&system, solved.x.data())))?;
     drop(progress);
@@ -127,12 +130,13 @@ pub fn run(args: &Args) -> Result<()> {
     report.figure("n", system.order()).figure("nb", nb).figure("seed", args.seed).figure("dtype", "f64");
     report.figure("reproducible", args.device.settings()?.reproducible);
     report.figure("memory", args.memory.name()).figure("mxp", args.mxp);
-    report.figure("devices", describe(computing(&machine, DType::F64))).figure("threads", threads());
+    report.figure("devices", describe(devices())).figure("threads", threads());
     report.figure("generate_seconds", generate).figure("verify_seconds", verify);
-    let devices = names(computing(&machine, DType::F64));
     let memory = args.memory.name();
-    report.line("matrix", format!("{0} × {0}, f64, seed {1}, in {memory} memory", args.n, args.seed)).line("device", devices);
-    finish(args, report, &solved, (residual, nb, computing(&machine, DType::F64).count()))
+    report
+        .line("matrix", format!("{0} × {0}, f64, seed {1}, in {memory} memory", args.n, args.seed))
+        .line("device", names(devices()));
+    finish(args, report, &solved, (residual, nb, devices().count()))
 }
 
 impl Placement {

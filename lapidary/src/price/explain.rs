@@ -27,6 +27,10 @@ pub struct Explanation {
 pub enum Reason {
     /// The selection names these devices, or the application passed them to the machine.
     Selected,
+    /// The selection names more devices, but all of them together would need longer, by the estimates in their facts.
+    Faster,
+    /// A reproducible call uses devices of one model, at most eight.
+    OneModel,
     /// No other device can run the call.
     Alone,
     /// The call is so small that another device would cost more time than it could save.
@@ -89,6 +93,8 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Reason::Selected => "no others are selected",
+            Reason::Faster => "it is expected to be faster than all selected devices together",
+            Reason::OneModel => "a reproducible call uses devices of one model, at most eight",
             Reason::Alone => "it is the only device that can run it",
             Reason::Small => "the call is too small to be shared",
             Reason::Resident => "matrices of the call lie on it",

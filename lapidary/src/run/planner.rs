@@ -102,7 +102,7 @@ impl<'a> Planner<'a> {
     /// The devices that take part in the call. For a factorisation by devices that copy, these are the devices that have a share, since a plan
     /// for one device is faster than a plan for several of which one holds the whole matrix, or the fastest device alone if it is faster than
     /// all together. A panel width that the user has set takes all of them. In other calls, a device without a share may help the others, and does their work if they are lost.
-    pub(super) fn taking_part(&self) -> Vec<usize> {
+    pub fn taking_part(&self) -> Vec<usize> {
         let shares = self.shares();
         let &Problem::Getrf { problem, nb } = self.problem else { return self.devices.to_vec() };
         if self.resident || !self.reaches(usize::MAX).iter().all(copies) {

@@ -14,7 +14,7 @@ use lapidary_core::{
 use super::{MAX_ATTEMPTS, Planner};
 use crate::machine::read_column;
 use crate::open::boxed;
-use crate::{Machine, Settings};
+use crate::{Machine, Reason, Settings};
 
 mod noting;
 mod waits;
@@ -450,6 +450,15 @@ fn a_matrix_that_is_small_for_the_devices_is_factored_by_one() {
 fn a_matrix_beyond_the_memory_of_all_devices_is_factored_by_one() {
     let of_speed = |speed| factoring(N * N * 2, [speed; 2], ["one"; 2]);
     assert_eq!([1e9, 1e12].map(of_speed), [vec![0, 1], vec![0]]);
+}
+
+#[test]
+fn an_explanation_names_the_devices_that_take_part() {
+    let device = || boxed(NullDevice::new(Some(4 << 20)).with_flops(1e12));
+    let machine = Machine::of(vec![device(), device()], &Settings::default());
+    let (mut a, mut ipiv) = (vec![1.0; N * N], vec![0; N]);
+    let told = machine.explain(Getrf::new(MatMut::col_major(&mut a, N, N).unwrap(), &mut ipiv)).unwrap();
+    assert_eq!((told.devices.len(), told.reason), (1, Reason::Faster));
 }
 
 /// If a device has less memory than it reported, tiles shrink from the size that the call needs, not from the size that the

@@ -3,6 +3,7 @@
 
 mod groups;
 mod parts;
+mod solves;
 
 use std::ops::Range;
 
@@ -335,45 +336,6 @@ impl Resources {
         fits(taken, self.memory.unwrap_or(limit)) && fits(largest, limit / 2)
     }
 
-    /// Block sizes of a triangular solve with a triangle of order `n` and `nrhs` right-hand sides.
-    #[must_use]
-    pub fn trsm(&self, n: usize, nrhs: usize) -> Blocking {
-        if self.resident {
-            return Blocking { mc: nrhs, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, place: Place::Shared };
-        }
-        let per_device = nrhs.div_ceil(self.devices()).max(1);
-        // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
-        // preceding block
-        let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
-        let strip = STRIP.max(longest_strip(n)).min(nrhs.max(1));
-        if self.holds_triangle(n, nb, strip) {
-            let one = self.devices() == 1;
-            let place = if one { Place::Shared } else { Place::Divided { parts: self.divided(n, nrhs, false) } };
-            return Blocking { mc: strip, nc: nrhs.max(1), kc: usize::MAX, nb, share: usize::MAX, place };
-        }
-        let (mc, nb, nc, kc) = match self.copy_limit() {
-            None => {
-                let nc = per_device.min(MAX_TILE).next_multiple_of(8);
-                (nc, TRSM_NB, nc, usize::MAX)
-            }
-            Some(limit) => {
-                let [nb, nc, kc] = self.copied_tile(limit, [n.clamp(1, COPIED_TRSM_NB), per_device, n]);
-                (0, nb, nc.min(per_device), kc)
-            }
-        };
-        Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, place: Place::Shared }
-    }
-
-    /// Whether each device that copies can hold a triangle of order `n` in blocks of `nb` rows, together with three
-    /// strips of right-hand sides: one that is loaded, one for which it solves, and one that is stored. The memory of a register may be
-    /// twice as large as its elements ([`footprint`]).
-    fn holds_triangle(&self, n: usize, nb: usize, strip: usize) -> bool {
-        let (triangle, strips) = (n.saturating_mul(n.saturating_add(nb)), n.saturating_mul(strip).saturating_mul(6));
-        let fits = |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements <= limit / self.element);
-        let largest = n.saturating_mul(nb.max(strip)).saturating_mul(2);
-        fits(triangle.saturating_add(strips), self.memory) && fits(largest, self.copy_limit())
-    }
-
     /// Block sizes of exchanges in an m×n matrix: exchanges of rows if `side` is left, and of columns if `side` is right. A strip
     /// is a range of columns with all their elements (left) or a range of rows with all their elements (right). Two strips fit in
     /// the memory of a device.
@@ -461,14 +423,6 @@ fn longest_strip(height: usize) -> usize {
     MAX_ELEMENTS / height.max(1)
 }
 
-/// Order of the diagonal blocks of a triangular solve on devices that work in place, and minimum order on devices that hold the triangle, unless
-/// the triangle is smaller.
-const TRSM_NB: usize = 256;
-/// Maximum order of the diagonal blocks if a device copies parts of the triangle. A part of the triangle then has columns of up to 16 KiB, which
-/// is long enough for the full speed of a copy, and the known part of X is loaded once for every `COPIED_TRSM_NB` unknowns.
-const COPIED_TRSM_NB: usize = 2048;
-/// Maximum number of diagonal blocks of a triangular solve on devices that hold the triangle.
-const HELD_BLOCKS: usize = 8;
 /// The panels of a host matrix on a device that factors no panel beside an update. The device loads and stores parts of the matrix while it
 /// computes.
 const PANELS_WITHOUT_LOOKAHEAD: Lookahead = Lookahead { min_order: 4096, min_nb: 512 };

@@ -333,7 +333,7 @@ impl Machine {
     /// ```
     /// use lapidary::{Machine, MatMut, Select, Settings};
     /// // the memory limit makes the machine compute by tiles
-    /// let settings = Settings::default().memory_limit(1 << 20);
+    /// let settings = Settings::default().memory_limit(1 << 20).nb(64);
     /// let machine = Machine::with_settings(&Select::cpu([0, 1]), &settings)?;
     /// let (tell, told) = std::sync::mpsc::channel();
     /// let machine = machine.with_progress(move |run| tell.send(run.done_flops / run.plan_flops).unwrap());

@@ -1,5 +1,6 @@
 //! Tests of block sizes: blocks cover their range, tiles fit in the memory, and every device gets work.
 
+use super::solves::{COPIED_TRSM_NB, HELD_BLOCKS, TRSM_NB};
 use super::*;
 use crate::algorithms::getrf;
 use crate::dispatch::Reach;
@@ -161,6 +162,16 @@ fn where_an_extent_is_short_the_others_fill_the_memory() {
 fn a_triangle_on_one_device_is_not_cut() {
     let Blocking { nb, nc, .. } = on_one_device().trsm(1000, 5000);
     assert_eq!((nb, nc), (1000, 5000));
+}
+
+/// A strip has a quarter of the right-hand sides of a device and at most 4096, or as many as fit beside the triangle.
+#[test]
+fn strips_of_right_hand_sides_are_wide() {
+    let strip = |memory, n| copying(1, memory).trsm(n, n).mc;
+    assert_eq!([2000, 8192, 16_384, 32_768].map(|n| strip(1 << 40, n)), [1024, 2048, 4096, 4096]);
+    // room for the triangle of order 16384, and for strips of 2048 columns
+    assert_eq!(strip(16_384 * (18_432 + 6 * 2048) * 8, 16_384), 2048);
+    assert_eq!(copying(2, 1 << 40).trsm(16_384, 16_384).mc, 2048);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct DeviceOptions {
     /// Maximum memory to use on each device, for example 512M or 1.5G [default: $LAPIDARY_MEMORY_LIMIT, else all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
-    /// The same bits for any number of devices of one model, up to eight, in more time [default: $LAPIDARY_REPRODUCIBLE, else off]
+    /// Compute the same bits on any number of devices of one model, up to eight. Calls take longer [default: $LAPIDARY_REPRODUCIBLE, else off]
     #[arg(long)]
     reproducible: bool,
     /// Print to standard error which devices run a call on host matrices, and why. Each combination of routine, type, size and

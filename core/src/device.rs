@@ -420,13 +420,13 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         0
     }
 
-    /// Compiles the kernels that run an instruction, so that the instruction does not wait for the compiler later. The method does not use the
-    /// memory of the operands, which may be any address; their places in the memory and their leading dimensions decide which kernels run. `beside_panel` is that of [`Work::Run`]. The default
-    /// implementation does nothing, which suffices for a device that compiles no kernels.
+    /// Compiles the kernels that run an instruction, so that the instruction does not wait for the compiler later. The method does not access the
+    /// memory of the operands, which may be any address. It chooses kernels by the sizes, the offsets and the leading dimensions of the operands.
+    /// `beside_panel` is that of [`Work::Run`]. The default implementation does nothing, which suffices for a device that compiles no kernels.
     ///
     /// # Errors
-    /// The device has no kernel for the instruction, or is lost. A kernel that the compiler refuses is no error; another one, which is not
-    /// compiled yet, replaces it later.
+    /// The device has no kernel for the instruction, or is lost. A kernel that the compiler refuses is no error: the device compiles another
+    /// kernel when the instruction runs.
     fn prepare(&self, _instruction: &Instruction<Operand<'_>>, _beside_panel: Option<PanelShape>) -> Result<()> {
         Ok(())
     }

@@ -11,8 +11,8 @@ use lapidary_core::{
 use crate::machine::Machine;
 use crate::price::{HostCall, Listener, Reason};
 
-/// Maximum number of right-hand sides for which a solve uses parts of factors on several devices. Each of them reads all factors in the memory of
-/// the devices, which is at least sixteen times as fast as a link.
+/// Maximum number of right-hand sides for which a solve uses parts of factors on several devices. The devices read all factors from their memory
+/// for each right-hand side, and would otherwise load them once over a link, which is taken to be sixteen times slower.
 const MAX_COLUMNS: usize = 16;
 
 /// A copy, on devices, of factors that an `Lu` holds in host memory. A solve that uses the copy does not transfer the factors. The
@@ -48,9 +48,9 @@ impl DeviceCopy {
         is_whole.then_some(copy)
     }
 
-    /// Solves as [`Machine::solve_with_pivots`] does, with the copy in place of the factors of `args`. Returns `None` if a
-    /// device has freed its part of the copy, if B lies on another device, if several devices have parts and B lies on a device or has many columns,
-    /// or if a device runs out of memory or is lost while B is unchanged.
+    /// Solves as [`Machine::solve_with_pivots`] does, with the copy in place of the factors of `args`. Returns `None` in these cases: a device
+    /// has freed its part of the copy; B lies on another device; the copy has several parts, and B lies on a device or has more than
+    /// [`MAX_COLUMNS`] columns; a device runs out of memory or is lost while B is unchanged.
     pub fn solve<T: Scalar>(&self, problem: &Problem, args: &mut Getrs<'_, T>) -> Option<Result<()>> {
         let reaches_b = match (args.b.as_ref().raw().home, &self.parts[..]) {
             (Home::Host(_), parts) => parts.len() == 1 || args.b.cols() <= MAX_COLUMNS,
@@ -87,17 +87,19 @@ impl DeviceCopy {
     /// The columns of a part, in the memory of its device.
     ///
     /// # Safety
-    /// The part must be in use, and have elements of the type `T`.
+    /// The caller must keep a [`CopyInUse`] of the part as long as it uses the result, so that the device does not free the part. The factors
+    /// must have elements of the type `T`.
     unsafe fn factors<T: Scalar>(&self, part: &Part) -> MatRef<'_, T> {
         let n = self.parts.last().map_or(0, |part| part.cols.end);
-        // SAFETY: the part has all rows of the matrix, it is in use, and no call writes a copy of factors.
+        // SAFETY: the part has all rows of the matrix, the caller prevents the device from freeing it, and no call writes a copy of factors.
         unsafe { MatRef::resident(part.resident, n, part.cols.len()) }
     }
 
     /// Solves for one column of B after the other. B changes at the end only.
     ///
     /// # Safety
-    /// All parts must be in use, and have elements of the type `T`.
+    /// The caller must keep a [`CopyInUse`] of every part until the method returns, so that no device frees its part. The factors must have
+    /// elements of the type `T`.
     unsafe fn solve_by_parts<T: Scalar>(&self, args: &mut Getrs<'_, T>) -> Result<()> {
         let (n, nrhs) = args.b.shape();
         let is_transposed = args.op.is_trans();
@@ -108,7 +110,7 @@ impl DeviceCopy {
         let mut columns = Vec::with_capacity(nrhs);
         for j in 0..nrhs {
             let mut x: Vec<T> = (0..n).map(|i| args.b.at(row_of(i, !is_transposed), j)).collect();
-            // SAFETY: the caller guarantees that the parts are in use.
+            // SAFETY: the caller fulfils the contract of this method, which is that of `solve_column`.
             unsafe { self.solve_column(args.op, &mut x)? };
             columns.push(x);
         }
@@ -118,19 +120,20 @@ impl DeviceCopy {
         Ok(())
     }
 
-    /// Solves op(L·U)·x = b for one column with one part after the other, each on its device, while the column passes from device to device.
+    /// Solves op(L·U)·x = b for one column. The method goes through the parts of a triangle, and copies the column to the device of each part.
     ///
-    /// For L·U, a part solves for its unknowns with its diagonal block, and eliminates them from the equations that follow. For (L·U)ᵀ, a part
-    /// first eliminates the unknowns that are known, since its columns are rows of the transposed triangle.
+    /// For L·U, the device solves for the unknowns of its part with the diagonal block, and then eliminates them from the other equations. For
+    /// (L·U)ᵀ, the device first eliminates the unknowns of the parts before it, since the columns of its part are rows of the transposed triangle.
     ///
     /// # Safety
-    /// All parts must be in use, and have elements of the type `T`.
+    /// The caller must keep a [`CopyInUse`] of every part until the method returns, so that no device frees its part. The factors must have
+    /// elements of the type `T`.
     unsafe fn solve_column<T: Scalar>(&self, op: Op, x: &mut [T]) -> Result<()> {
         let n = x.len();
         let [first, second] = if op.is_trans() { [Uplo::Upper, Uplo::Lower] } else { [Uplo::Lower, Uplo::Upper] };
         let forward = self.parts.iter().map(|part| (first, part));
         for (uplo, part) in forward.chain(self.parts.iter().rev().map(|part| (second, part))) {
-            // SAFETY: the caller guarantees that the part is in use.
+            // SAFETY: the caller fulfils the contract of this method, which includes that of `factors`.
             let factors = unsafe { self.factors::<T>(part) };
             let (own, all) = (part.cols.clone(), 0..part.cols.len());
             // the unknowns of the part, and those that belong to the rows of the triangle beside its diagonal block

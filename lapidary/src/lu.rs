@@ -14,11 +14,10 @@ use crate::singular::singular;
 /// An `Lu` borrows the matrix of the caller. An [`OwnedLu`](crate::OwnedLu) owns the matrix and can be used wherever a reference to an
 /// `Lu` is expected.
 ///
-/// If devices with memory of their own held the whole matrix during the factorisation, they keep their parts of the factors, so that solves
-/// do not transfer the factors again. If there are several devices, only solves with up to 16 right-hand sides in host memory use these parts;
-/// the right-hand sides then pass from device to device. The devices free their copies of the factors when this `Lu` is dropped, when an upload or a call on
-/// host matrices needs the memory, at any call on uploaded matrices, and by [`Machine::trim`]. After a device has freed its copy,
-/// solves take the factors from host memory.
+/// If devices with memory of their own held the whole matrix during the factorisation, each of them keeps its part of the factors, so that
+/// solves do not transfer the factors again. If several devices keep parts, only solves with up to 16 right-hand sides in host memory use the
+/// parts. A device frees its part when this `Lu` is dropped, when an upload or a call on host matrices needs the memory, at any call on uploaded
+/// matrices, and by [`Machine::trim`]. After a device has freed its part, solves take all factors from host memory.
 #[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]
 #[derive(Debug)]
 pub struct Lu<'a, T> {

@@ -14,11 +14,11 @@ fn shape(rows: usize, cols: usize, dtype: DType) -> RawMat {
 }
 
 impl Machine {
-    /// Compiles the kernels with which this machine factors a square column-major host matrix of order `n` ([`Machine::getrf`]), and with which
-    /// one device solves for one right-hand side, so that the first call does not wait for the compilers of drivers. A driver may need seconds for the kernels of a
-    /// large matrix. Compiled kernels are also kept on disk for later processes, unless the settings say otherwise
-    /// ([`Settings::cache_dir`](crate::Settings::cache_dir)). The method compiles nothing for devices that have no compiler, such as the CPU, or that
-    /// compile kernels by `wgpu`.
+    /// Compiles the kernels of a factorisation ([`Machine::getrf`]) of a column-major host matrix of order `n`. If one device factors the matrix,
+    /// the method also compiles the kernels of a solve for one right-hand side. The first call then does not wait for the compilers of drivers,
+    /// which may need seconds for a large matrix. The machine keeps compiled kernels on disk for later processes, unless
+    /// [`Settings::cache_dir`](crate::Settings::cache_dir) says otherwise. The method compiles kernels of OpenCL devices only: the CPU compiles none,
+    /// and wgpu devices compile a kernel when it first runs.
     ///
     /// ```
     /// use lapidary::{Machine, Select};

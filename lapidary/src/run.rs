@@ -182,7 +182,8 @@ impl Machine {
         Ok(if self.settings().reproducible { self.of_one_model(&capable) } else { capable })
     }
 
-    /// The devices of the model with the highest estimated speed, at most as many as a reproducible plan has work for.
+    /// Returns those of `devices` that run a reproducible call: the first [`PLANNED_DEVICES`] devices of one model. Of several models, the method
+    /// takes the model with the highest estimated speed.
     fn of_one_model(&self, devices: &[usize]) -> Vec<usize> {
         let facts = |device: usize| self.runtimes()[device].facts();
         let rate = |device: &&usize| facts(**device).rates.flops;
@@ -208,7 +209,7 @@ impl Machine {
     }
 
     /// Whether `runtime` can run a call on host matrices alone and without a plan. `true` if `runtime` is the CPU, no panel width
-    /// is set, no trace is recorded, and the bits need not be those of several devices.
+    /// is set, no trace is recorded, and calls need not be reproducible.
     fn needs_no_plan(&self, runtime: &DeviceRuntime) -> bool {
         let is_processor = runtime.facts().host_memory && runtime.device().downcast::<CpuDevice>().is_some();
         is_processor && self.settings().nb.is_none() && self.trace().is_none() && !self.settings().reproducible
@@ -330,7 +331,7 @@ impl Machine {
     /// Returns the copy of the factors that the devices of a run have kept, if the matrix is square.
     fn copy_of_factors(&self, problem: &Problem, devices: &[usize]) -> Option<DeviceCopy> {
         let Problem::Getrf { problem, .. } = problem else { return None };
-        // parts of factors on several devices are used in another order than the factors on one device
+        // A solve with parts of factors on several devices sums in another order than a solve with all factors on one device.
         let is_kept = problem.m == problem.n && !self.settings().reproducible;
         is_kept.then(|| DeviceCopy::keep(self, devices, MatrixId(0), problem.n)).flatten()
     }

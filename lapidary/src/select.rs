@@ -290,8 +290,8 @@ fn kind_of(part: &str) -> &str {
     part.split(':').next().unwrap_or(part)
 }
 
-/// Replaces a comma before the name of a backend by `+`, and leaves out a name that repeats the one before. Returns `None` if no comma stands
-/// before the name of a backend.
+/// Corrects a selection in which a comma stands before the name of a backend: `cpu,opencl` becomes `cpu+opencl`, and `cpu:0,cpu:1` becomes
+/// `cpu:0,1`. Returns `None` if no comma stands before the name of a backend.
 fn with_plus(text: &str) -> Option<String> {
     let mut parts = text.split(',').map(str::trim);
     let first = parts.next()?.to_owned();

@@ -33,10 +33,10 @@ pub struct Settings {
     /// Folder of the user's tuned kernels, which `lapidary tune` writes. If the setting is `None`, the folder is a part of the
     /// user's data folder. If the path is empty, devices use only the kernels that ship with Lapidary.
     pub kernels_dir: Option<PathBuf>,
-    /// Whether calls on host matrices have the same bits for any number of devices of one model, up to eight. Such a call divides its work for
-    /// eight devices, also if there are fewer, and takes longer. If the devices are of several models, the call uses those of the model with
-    /// the highest estimated speed. The devices must have equal memory limits. A call is planned for three quarters of the memory of a device,
-    /// and is an error if other matrices leave less.
+    /// Whether a call on host matrices computes the same bits on any number of devices of one model, up to eight, if these devices have the same
+    /// memory limit. Lapidary then plans each call for eight devices, even if there are fewer, so that calls take longer. If the selected devices
+    /// are of several models, the devices of one model run the call: the model with the highest estimated speed. The plan uses three quarters of
+    /// the memory of a device. A call fails with an error if other matrices leave less memory free.
     pub reproducible: bool,
     /// Whether OpenCL and wgpu devices record the times of their kernels ([`Machine::take_kernel_times`](crate::Machine::take_kernel_times)).
     /// The records slow short kernels. A wgpu device without timestamp queries then fails to open. Other devices ignore the setting. No
@@ -57,7 +57,7 @@ impl Settings {
         Settings { nb: columns.into(), ..self }
     }
 
-    /// Sets whether calls have the same bits for any number of devices of one model, up to eight.
+    /// Sets whether calls on host matrices compute the same bits on any number of devices of one model, up to eight.
     #[must_use]
     pub fn reproducible(self, is_reproducible: bool) -> Self {
         Settings { reproducible: is_reproducible, ..self }

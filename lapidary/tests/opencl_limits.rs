@@ -1,6 +1,7 @@
 //! Tests of the memory limit, with the first OpenCL device in double precision.
 //!
-//! If there is no such device, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL` is set.
+//! On a computer without such a device, the test prints a message and passes. If the environment variable `LAPIDARY_REQUIRE_OPENCL` is set, it
+//! fails instead.
 #![cfg(feature = "opencl")]
 
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Tests of `Machine::prepare_gesv`.
 //!
-//! If there is no OpenCL driver, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL` is set. `cargo xtask test` sets
-//! `LAPIDARY_REQUIRE_OPENCL`.
+//! On a computer without an OpenCL driver, the tests print a message and pass. If the environment variable `LAPIDARY_REQUIRE_OPENCL` is set, they
+//! fail instead. `cargo xtask test` sets the variable.
 #![cfg(feature = "opencl")]
 
 use lapidary::{Backend, Machine, MatMut, Select, Settings};

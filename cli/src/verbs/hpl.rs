@@ -189,12 +189,12 @@ fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -
 }
 
 /// Compiles the kernels of the large system, solves a small system as the large one is solved, and factors tall matrices with few columns. The
-/// first run of a kernel in a process takes milliseconds, in which the other queues of the device may stand still. A device by wgpu compiles a
-/// kernel when it runs first; the number of rows decides which kernels factor a panel.
+/// first run of a kernel in a process takes milliseconds, in which the other queues of the device may stand still. A wgpu device compiles a kernel
+/// when the kernel first runs. The tall matrices are there because the number of rows decides which kernels factor a panel.
 fn warm_up(args: &Args, machine: &Machine, progress: &Progress) -> Result<()> {
     let order = args.n as usize;
     let prepare = || {
-        // if the preparation fails, the factorisation may still find a way, or states the error
+        // if no plan fits, the factorisation may still succeed on other devices; otherwise, it returns the error
         let _ = if args.mxp { machine.prepare_gesv::<f32>(order) } else { machine.prepare_gesv::<f64>(order) };
         Ok(())
     };

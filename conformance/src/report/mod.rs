@@ -78,7 +78,7 @@ pub struct Settings {
     pub memory_limit: Option<usize>,
     /// Number of columns of a panel in a factorisation. `None` means that each device chooses the number.
     pub nb: Option<usize>,
-    /// Whether calls have the same bits for any number of devices of one model.
+    /// Whether calls compute the same bits on any number of devices of one model.
     #[serde(default)]
     pub reproducible: bool,
 }

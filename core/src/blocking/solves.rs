@@ -2,17 +2,17 @@
 
 use super::{Blocking, MAX_TILE, Place, Resources, STRIP, half, longest_strip};
 
-/// Order of the diagonal blocks of a triangular solve on devices that work in place, and minimum order on devices that hold the triangle, unless
-/// the triangle is smaller.
+/// Order of the diagonal blocks of a triangular solve on devices that work in place. On devices that hold the triangle, it is the minimum order,
+/// unless the triangle is smaller.
 pub(super) const TRSM_NB: usize = 256;
 /// Maximum order of the diagonal blocks if a device copies parts of the triangle. A part of the triangle then has columns of up to 16 KiB, which
 /// is long enough for the full speed of a copy, and the known part of X is loaded once for every `COPIED_TRSM_NB` unknowns.
 pub(super) const COPIED_TRSM_NB: usize = 2048;
-/// Number of columns of a strip of right-hand sides from which on solves with a diagonal block are hardly faster. An H200 solves with 4808 unknowns
-/// for 601 right-hand sides at 12.6 TFLOP/s, and for 4808 at 31.9 TFLOP/s (`bench/profiles/h200.json`).
+/// Maximum number of right-hand sides in a strip. Kernels that solve with a diagonal block are slow for few right-hand sides: with 4808 unknowns, an
+/// H200 computes 12.6 TFLOP/s for 601 right-hand sides, and 31.9 TFLOP/s for 4808 (`bench/profiles/h200.json`).
 const WIDE_STRIP: usize = 4096;
-/// Minimum number of strips of the right-hand sides of a device, unless they are narrower than [`STRIP`] then. The first strip is loaded and the
-/// last one stored while the device computes nothing.
+/// Number of strips into which a device cuts its right-hand sides, if the strips then have [`STRIP`] to [`WIDE_STRIP`] columns. With fewer strips,
+/// the device would wait longer for the first strip to be loaded and for the last strip to be stored.
 const STRIPS: usize = 4;
 /// Maximum number of diagonal blocks of a triangular solve on devices that hold the triangle.
 pub(super) const HELD_BLOCKS: usize = 8;
@@ -48,9 +48,9 @@ impl Resources {
         Blocking { mc, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX, place: Place::Shared }
     }
 
-    /// Whether each device that copies can hold a triangle of order `n` in blocks of `nb` rows, together with three
-    /// strips of right-hand sides: one that is loaded, one for which it solves, and one that is stored. The memory of a register may be
-    /// twice as large as its elements ([`footprint`]).
+    /// Returns whether the memory of every device that copies has room for a triangle of order `n`, cut into blocks of `nb` rows, and for three
+    /// strips of right-hand sides: the device loads one strip, solves for another, and stores the third. A register may take twice the memory
+    /// of its elements ([`footprint`](crate::plan::footprint)).
     fn holds_triangle(&self, n: usize, nb: usize, strip: usize) -> bool {
         let (triangle, strips) = (n.saturating_mul(n.saturating_add(nb)), n.saturating_mul(strip).saturating_mul(6));
         let fits = |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements <= limit / self.element);

@@ -164,7 +164,8 @@ fn a_triangle_on_one_device_is_not_cut() {
     assert_eq!((nb, nc), (1000, 5000));
 }
 
-/// A strip has a quarter of the right-hand sides of a device and at most 4096, or as many as fit beside the triangle.
+/// A device cuts its right-hand sides into four strips of 1024 to 4096 columns. If the memory has no room for them beside the triangle, the strips
+/// are halved.
 #[test]
 fn strips_of_right_hand_sides_are_wide() {
     let strip = |memory, n| copying(1, memory).trsm(n, n).mc;

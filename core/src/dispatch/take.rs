@@ -106,10 +106,9 @@ impl Dispatcher<'_> {
         first.into_iter().chain(owned).min().or_else(|| self.task_of_another(device))
     }
 
-    /// Returns the task that `device` takes from another device, if `device` is idle. The task is taken only if both devices together then
-    /// finish the tasks that the other device has not begun earlier than the other device would alone. Among the other devices, the method
-    /// chooses the one that needs the longest for these tasks. Among the tasks of that device, it chooses the task with which both devices
-    /// finish the earliest.
+    /// Returns the task that `device` takes from another device, if `device` is idle. First, the method chooses the device that
+    /// needs the longest for the tasks of its own that it has not begun. Then it chooses that task of this device with which the two devices
+    /// finish the earliest. It returns the task only if the two devices then finish earlier than the other device would without help.
     fn task_of_another(&self, device: usize) -> Option<u32> {
         if !self.has_owners || !self.devices[device].taken.is_empty() {
             return None;

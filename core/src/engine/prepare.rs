@@ -14,8 +14,8 @@ use crate::schedule::Schedule;
 /// Operands whose memory is not accessed.
 const NO_MEMORY: Memory<'static> = Memory::Host(NonNull::dangling());
 
-/// Compiles the kernels that each device needs for the commands of a schedule that it may run. `bindings` are those of
-/// [`run`](crate::run).
+/// Compiles the kernels of a schedule: on each device, the kernels of all commands that the dispatcher may give to this device. `bindings` states
+/// the shapes of the matrices, as for [`run`](crate::run).
 ///
 /// # Errors
 /// A device has no kernel for a command.
@@ -39,7 +39,8 @@ pub fn prepare(devices: &[&DeviceRuntime], schedule: &Schedule, bindings: &[RawM
     Ok(())
 }
 
-/// Compiles the kernels of instructions on whole matrices, which lie in the memory of the device with the given places of their elements.
+/// Compiles the kernels of instructions on whole matrices that lie in the memory of the device. The operands of the instructions state the sizes and
+/// the leading dimensions of the matrices.
 ///
 /// # Errors
 /// The device has no kernel for an instruction.

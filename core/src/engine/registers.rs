@@ -21,8 +21,8 @@ use crate::token::Token;
 pub(super) struct Kept {
     pub buffer: Arc<DeviceBuffer>,
     pub bytes: usize,
-    /// The columns of which this memory holds an up-to-date copy: the last command on this memory has stored these columns, or the last part of
-    /// them that was not yet stored. `None` if there are no such columns.
+    /// The columns of the caller's matrix whose elements this memory holds, too: the last command on this memory has stored these columns, or the
+    /// last part of them. `None` if there are no such columns.
     pub stored: Option<StoredColumns>,
 }
 
@@ -160,9 +160,9 @@ impl<'d> Registers<'d> {
     }
 }
 
-/// The columns that a store command stores, if its register holds all rows of them during the whole plan, or holds the whole matrix; `None` for
-/// other commands. The command may store only a part of the columns. The last command on the register then completes them in the caller's
-/// memory, because other commands have stored the other parts.
+/// Returns the columns of the caller's matrix that are complete after a store command, if the command is the last one on its register. The register
+/// must hold all rows of these columns, either during the whole plan or because it holds the whole matrix. Returns `None` for other commands. If
+/// the command stores only a part of the columns, earlier commands have stored the other parts.
 fn stored_by(command: &Command, run: &Run<'_>) -> Option<StoredColumns> {
     let Command::St(st) = command else { return None };
     let info = &run.plan.registers()[st.tile.reg];
@@ -172,8 +172,8 @@ fn stored_by(command: &Command, run: &Run<'_>) -> Option<StoredColumns> {
     is_final.then(|| StoredColumns { matrix, cols: col..col + info.cols })
 }
 
-/// Describes a tile as an operand in the memory `buffer`. If `copied`, the tile is packed in a physical register; otherwise the tile lies in
-/// the caller's matrix, which lies in host memory if there is no buffer.
+/// Describes a tile as an operand of a kernel. If `copied`, the tile lies in a physical register, whose memory is `buffer`. Otherwise, the tile lies
+/// in the caller's matrix: in the memory `buffer` of the device, or in host memory if there is no buffer.
 fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
     let window = run.plan.registers()[tile.reg].window;
     let memory = match (buffer, window.map(|window| run.bindings.0[window.matrix.0 as usize].home)) {
@@ -184,7 +184,8 @@ fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copi
     placed(run.plan, run.bindings.0, tile, memory, copied)
 }
 
-/// Describes a tile as an operand in `memory`, as [`operand`] does.
+/// Describes a tile as an operand of a kernel, with the position and the leading dimension of the tile in `memory`. If `copied`, `memory` holds the
+/// register of the tile; otherwise, it holds the caller's matrix, which `bindings` describes.
 pub(super) fn placed<'a>(plan: &Plan, bindings: &[RawMat], tile: Tile, memory: Memory<'a>, copied: bool) -> Operand<'a> {
     let (info, Region { row, col, rows, cols }) = (&plan.registers()[tile.reg], tile.region);
     let (offset, ld) = if copied {

@@ -468,8 +468,9 @@ impl DeviceRuntime {
         self.facts().memory.map_or(usize::MAX, |limit| limit.saturating_sub(self.held_memory()))
     }
 
-    /// Returns a memory limit with which [`free_memory`](Self::free_memory) returns at least `bytes`. A device that reserves scratch memory
-    /// reserves at most an eighth of each byte by which the limit is raised.
+    /// Returns the memory limit that a user must set so that `bytes` of the device's memory are free, as [`free_memory`](Self::free_memory) counts
+    /// them. If the device reserves scratch memory for kernels, the reserve takes up to an eighth of the memory by which the user raises the
+    /// limit.
     #[must_use]
     pub fn limit_with_free(&self, bytes: usize) -> usize {
         let raised = bytes.saturating_sub(self.free_memory());

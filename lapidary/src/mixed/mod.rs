@@ -153,8 +153,8 @@ impl Machine {
         }
     }
 
-    /// Returns the device that is to hold A in both precisions during the call. Returns `None` if A stays in host memory, because
-    /// several devices or the CPU factor A, because the device has too little memory, or because the call is reproducible.
+    /// Returns the device that is to hold A in both precisions during the call. Returns `None` if A stays in host memory:
+    /// several devices or the CPU factor A, the device has too little memory, or the call is reproducible.
     fn device_for_mixed(&self, narrow: &mut Converted<f32>) -> Result<Option<usize>> {
         if self.settings().reproducible {
             return Ok(None);

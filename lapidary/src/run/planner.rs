@@ -27,7 +27,7 @@ pub(crate) struct Planner<'a> {
 /// Estimated number of seconds of a call before which the speeds of the devices are measured.
 const WORTH_MEASURING: f64 = 1.0;
 
-/// Number of devices for which the plan of a reproducible call is made, whatever the number of devices of the call is.
+/// Number of devices for which the planner plans a reproducible call, whatever the number of devices of the call is.
 pub(crate) const PLANNED_DEVICES: usize = 8;
 
 /// The share of the fastest device in a matrix that devices of different models hold together.
@@ -99,9 +99,12 @@ impl<'a> Planner<'a> {
         models.clone().map(of_model).collect()
     }
 
-    /// The devices that take part in the call. For a factorisation by devices that copy, these are the devices that have a share, since a plan
-    /// for one device is faster than a plan for several of which one holds the whole matrix, or the fastest device alone if it is faster than
-    /// all together. A panel width that the user has set takes all of them. In other calls, a device without a share may help the others, and does their work if they are lost.
+    /// Returns the devices that take part in the call.
+    ///
+    /// - If all devices of a factorisation copy, the devices with a share take part. A device without a share would make the planner distribute
+    ///   a matrix that one device could hold alone, which takes longer. The fastest device takes part alone if it is faster than all together,
+    ///   unless the user has set the panel width.
+    /// - In other calls, all devices take part. A device without a share helps the others, and does their work if they are lost.
     pub fn taking_part(&self) -> Vec<usize> {
         let shares = self.shares();
         let &Problem::Getrf { problem, nb } = self.problem else { return self.devices.to_vec() };
@@ -123,16 +126,19 @@ impl<'a> Planner<'a> {
         if is_faster_alone { vec![fastest] } else { with_shares }
     }
 
-    /// The largest number of operations that a device computes while it transfers a byte, by the estimates in the facts of the devices.
+    /// Returns the number of operations that a device computes in the time in which its link moves a byte, by the estimates in the facts of the
+    /// devices. If the devices differ, returns the largest of their numbers.
     fn operations_per_byte(&self) -> f64 {
         let rates = self.runtimes().into_iter().map(|runtime| runtime.facts().rates);
         rates.map(|rates| rates.flops / rates.bandwidth).fold(0.0, f64::max)
     }
 
-    /// The order from which these devices factor a matrix of order n together earlier than the fastest of them alone. By the estimates P of
-    /// operations and B of transferred bytes per second, they save 2/3·n³/P·(1 − s) seconds, where s is the share of the fastest device.
-    /// Panels with n²/2 elements are stored and loaded, during which devices wait, and then their updates begin late; both together take about
-    /// 3/2·n² transferred elements.
+    /// Returns the smallest order n from which on all these devices together factor a square matrix earlier than the fastest of them alone.
+    ///
+    /// Let P be the number of operations that a device computes in a second, B the number of bytes that its link moves in a second (both by the
+    /// estimates in the facts of the devices), and s the share of the fastest device. Together, the devices save 2/3·n³/P·(1 − s) seconds of
+    /// computation. They lose the time in which panels move between the devices and in which devices wait for panels. This time is taken to be
+    /// that of moving 3/2·n² elements.
     fn least_distributed(&self) -> usize {
         let (shares, element) = (self.shares(), self.problem.dtype().size() as f64);
         let of_fastest = f64::from(shares.iter().copied().max().unwrap_or(1)) / f64::from(shares.iter().sum::<u32>());
@@ -141,8 +147,9 @@ impl<'a> Planner<'a> {
         order
     }
 
-    /// Whether these devices are slower than one of them alone, if they load and store the trailing matrix in each step of LU, in panels of `nb`
-    /// columns. One device alone works left-looking and computes all the time. An update computes 2·nb operations for each element that it loads.
+    /// Returns whether these devices factor a matrix later than one of them alone, if their memory together has no room for it. All devices
+    /// together load and store the trailing matrix in each step, and compute 2·nb operations for each element that they load. One device alone
+    /// works left-looking, and is taken to compute all the time.
     fn is_slow_in_strips(&self, nb: usize) -> bool {
         self.devices.len() as f64 * 2.0 * nb as f64 / (self.problem.dtype().size() as f64) < self.operations_per_byte()
     }
@@ -206,8 +213,8 @@ impl<'a> Planner<'a> {
         runtimes.iter().all(|runtime| runtime.facts().identity == runtimes[0].facts().identity)
     }
 
-    /// The resources of the devices for which a reproducible plan is made. They do not depend on the number of the devices of the call, nor on
-    /// the memory that other matrices use at present.
+    /// Returns the resources of the eight devices for which the planner plans a reproducible call. These resources depend neither on the number
+    /// of the devices of the call, nor on the memory that other matrices use at present.
     fn reproducible(&self, resources: &Resources) -> Resources {
         let stated = self.runtimes().into_iter().filter_map(|runtime| runtime.facts().memory).min();
         let memory = resources.memory.map(|memory| stated.map_or(memory, |stated| stated / 4 * 3) / self.planned_on_one());
@@ -215,13 +222,13 @@ impl<'a> Planner<'a> {
         Resources { shares, tails, memory, lookahead: None, ..*resources }
     }
 
-    /// The memory of a device of whose memory a reproducible plan uses `bytes` for each planned device.
+    /// Returns the memory that a device needs, if [`Self::reproducible`] gives `bytes` of it to each planned device.
     fn whole_memory(&self, bytes: usize) -> usize {
         bytes.saturating_mul(self.planned_on_one()).div_ceil(3).saturating_mul(4)
     }
 
-    /// Number of planned devices whose memory one device has. The device may hold the columns of all of them, while it runs the tasks of other
-    /// routines one after the other.
+    /// Returns the number of planned devices among which [`Self::reproducible`] divides the memory of a device. In LU, one device may hold the
+    /// columns of all planned devices. In other routines, it runs their tasks one after the other, and each task may use the whole memory.
     fn planned_on_one(&self) -> usize {
         if matches!(self.problem, Problem::Getrf { .. }) { PLANNED_DEVICES } else { 1 }
     }
@@ -249,7 +256,8 @@ impl<'a> Planner<'a> {
         let (reaches, runtimes) = (self.reaches(most), self.runtimes());
         let (resources, smallest) = self.resources(&reaches);
         let name = |device: usize| runtimes[device].facts().name.as_str();
-        // the planner counts the memory for registers only, and a user sets the limit of all memory of a device
+        // the plan states the memory for registers; the error states the memory limit that the user must set, which also covers other matrices and
+        // the scratch memory of kernels
         let refused = |small: LimitTooSmall| {
             let of_device = |bytes: usize| if self.is_reproducible() { self.whole_memory(bytes) } else { bytes };
             let limit = |bytes| smallest.map_or(bytes, |device| runtimes[device].limit_with_free(of_device(bytes)));

@@ -53,7 +53,7 @@ pub fn run(args: &Args, path: &Path, shapes: &[Shape], dtype: DType) -> Result<(
     if !profile.types.contains_key(&dtype) {
         return Err(Failure::file(path, format!("{dtype} is missing: the profile has no times for --dtype {dtype}")));
     }
-    // a routine without a plan is wrong usage, and not a row of a table that is not simulated
+    // the command ends with a usage error if the routine has no plan; otherwise, it would print a table without times
     shapes.iter().try_for_each(|shape| problem(shape, args.shape.nb()?, dtype).map(drop))?;
     if let ([shape], [devices]) = (shapes, &args.devices[..]) {
         let prediction = predict(args, &profile, shape, *devices, dtype)?;

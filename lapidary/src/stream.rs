@@ -27,7 +27,8 @@ use crate::stream::places::Named;
 ///
 /// All streams of a device use one queue, so that the calls of two streams on one device run in the order in which they were made. Calls of
 /// the machine on the device's matrices wait for the calls of streams. A stream keeps its machine alive. To drop a stream or a future
-/// neither stops calls nor waits for them.
+/// neither stops calls nor waits for them, except that the last owner of a machine waits for the calls that a future has been polled for,
+/// because some drivers crash if the process ends meanwhile.
 ///
 /// A device may hold calls back until the program waits for them, makes a future of the stream, or calls [`Stream::flush`]. If some two
 /// thousand calls or transfers of a gigabyte are incomplete, a call waits for the oldest ones, except in a browser.

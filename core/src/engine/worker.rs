@@ -139,7 +139,8 @@ impl Pending for WaitForEnd {
 const MAX_FREE: usize = 2;
 
 /// Threads that wait for tokens of a device in order and wake tasks. The first thread starts at the first use. While all threads run wakers,
-/// which may wait for the device themselves, a further thread waits for the next token. The threads end when the device is dropped.
+/// which may wait for the device themselves, a further thread waits for the next token. The threads end when the device is dropped, and
+/// the drop waits until no thread waits for a token.
 #[derive(Debug, Default)]
 pub(super) struct Waiter(Arc<Waits>);
 
@@ -178,9 +179,15 @@ impl Waiter {
 }
 
 impl Drop for Waiter {
+    /// Waits for the threads that run no waker. A thread that outlives the machine would use the driver while the process ends, and
+    /// some drivers crash then. A thread that runs a waker is not waited for, because the waker may be what drops the device.
     fn drop(&mut self) {
-        lock(&self.0.state).stops = true;
+        let mut state = lock(&self.0.state);
+        state.stops = true;
         self.0.changed.notify_all();
+        while state.free > 0 {
+            state = wait(&self.0.changed, state);
+        }
     }
 }
 
@@ -206,6 +213,7 @@ impl Waits {
                 state = lock(&self.state);
             } else if state.stops || state.free > MAX_FREE {
                 state.free -= 1;
+                self.changed.notify_all();
                 return;
             } else {
                 state = wait(&self.changed, state);
@@ -217,6 +225,7 @@ impl Waits {
     fn wake(self: &Arc<Self>, waker: Waker) {
         let mut state = lock(&self.state);
         state.free -= 1;
+        self.changed.notify_all();
         if state.free == 0 && !state.pending.is_empty() {
             // without a further thread, the next tokens wait for the end of the waker
             self.start_thread(&mut state);
@@ -225,5 +234,37 @@ impl Waits {
         // `free` does not count this thread, so that a waker of the application that panics ends this thread only
         waker.wake();
         lock(&self.state).free += 1;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Work that ends while a thread waits for it.
+    #[derive(Debug)]
+    struct Slow(Arc<AtomicBool>);
+
+    impl Pending for Slow {
+        fn poll(&self) -> Poll<Result<()>> {
+            if self.0.load(Ordering::Acquire) { Poll::Ready(Ok(())) } else { Poll::Pending }
+        }
+
+        fn wait(&self) -> Result<()> {
+            std::thread::sleep(Duration::from_millis(50));
+            self.0.store(true, Ordering::Release);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_dropped_waiter_waits_for_the_work() {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let waiter = Waiter::default();
+        waiter.wake_after(Arc::new(Token::new(Slow(Arc::clone(&has_ended)))), Waker::noop().clone());
+        drop(waiter);
+        assert!(has_ended.load(Ordering::Acquire));
     }
 }

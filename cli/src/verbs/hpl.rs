@@ -111,6 +111,7 @@ pub fn run(args: &Args) -> Result<()> {
     check_dtype(&machine, DType::F64, "add a device that has it, such as cpu")?;
     check_placement(args, &machine)?;
     check_memory(args, &machine)?;
+    check_device_memory(args, &machine)?;
     let system = System::new(args.seed, args.n as usize);
     let progress = Arc::new(Progress::new(if args.mxp { 5 } else { 6 }).ticking());
     warm_up(args, &machine, &progress)?;
@@ -176,6 +177,14 @@ fn check_memory(args: &Args, machine: &Machine) -> Result<()> {
     let has_copy = machine.devices().any(is_copied);
     let shapes = [(n, n), (n, 1)].repeat(if has_copy { 2 } else { 1 });
     memory::check_matrices::<f64>(&what, &shapes)
+}
+
+/// With `--memory device`, fails before the warm-up if the only device has no memory for A.
+fn check_device_memory(args: &Args, machine: &Machine) -> Result<()> {
+    if args.memory == Placement::Device {
+        drop(machine.zeros_on::<f64>(0, args.n as usize, args.n as usize)?);
+    }
+    Ok(())
 }
 
 /// Runs `work` as a named step of the progress display. Returns the result of `work` and the seconds that it took.

@@ -89,3 +89,13 @@ fn copies_of_the_matrix_count_as_memory() {
         assert!(!run.stderr.contains("generate"), "{options:?}: {}", run.stderr);
     }
 }
+
+#[test]
+fn a_matrix_that_the_device_cannot_hold_is_refused_before_the_warm_up() {
+    let s = Sandbox::new();
+    let hpl = ["hpl", "--n", "1100", "--device", "cpu:0", "--memory", "device", "--memory-limit", "4M"];
+    let run = s.run(&hpl);
+    outcome(&run, 2);
+    assert!(run.stderr.contains("--memory-limit sets the limit"), "{}", run.stderr);
+    assert!(!run.stderr.contains("warm up"), "{}", run.stderr);
+}

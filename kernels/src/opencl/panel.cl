@@ -54,7 +54,7 @@ void getrf_panel(const ulong m, const ulong n, const ulong pivoting, const ulong
             const real l = AT(a, i, c);
             if (pivot != 0) AT(a, i, c) = reciprocal ? l * factor : l / pivot;
         }
-        // column by column, so that a processor, where one work-item has all rows, reads and writes contiguous memory
+        // column by column: on a processor, one work-item has all rows, and then reads and writes contiguous memory
         for (ulong j = c + 1; j < n; ++j) {
             const real u = AT(a, c, j);
             for (ulong i = c + 1 + t; i < m; i += ITEMS) AT(a, i, j) -= AT(a, i, c) * u;

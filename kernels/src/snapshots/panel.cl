@@ -60,12 +60,13 @@ void getrf_panel(const ulong m, const ulong n, const ulong pivoting, const ulong
         const int reciprocal = fabs(pivot) >= MIN_POSITIVE;
         const real factor = 1 / pivot;
         for (ulong i = c + 1 + t; i < m; i += ITEMS) {
-            real l = AT(a, i, c);
-            if (pivot != 0) {
-                l = reciprocal ? l * factor : l / pivot;
-                AT(a, i, c) = l;
-            }
-            for (ulong j = c + 1; j < n; ++j) AT(a, i, j) -= l * AT(a, c, j);
+            const real l = AT(a, i, c);
+            if (pivot != 0) AT(a, i, c) = reciprocal ? l * factor : l / pivot;
+        }
+        // column by column: on a processor, one work-item has all rows, and then reads and writes contiguous memory
+        for (ulong j = c + 1; j < n; ++j) {
+            const real u = AT(a, c, j);
+            for (ulong i = c + 1 + t; i < m; i += ITEMS) AT(a, i, j) -= AT(a, i, c) * u;
         }
         barrier(CLK_GLOBAL_MEM_FENCE);
     }

@@ -109,3 +109,22 @@ fn a_waker_that_panics_ends_no_other_future() {
         assert_eq!(from_waker(&machine, || 2), 2);
     }
 }
+
+/// The drop of a machine waits for the threads of its device, but not for the thread that runs the waker.
+#[test]
+fn a_waker_may_drop_the_last_owner_of_the_machine() {
+    for machine in machines() {
+        let name = machine.devices().next().unwrap().name.clone();
+        let (is_last, waits_for_last) = channel();
+        let (sender, receiver) = channel();
+        let own = machine.clone();
+        poll_with(&machine, move || {
+            waits_for_last.recv().unwrap();
+            drop(own);
+            sender.send(()).unwrap();
+        });
+        drop(machine);
+        is_last.send(()).unwrap();
+        receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{name}: the drop does not return"));
+    }
+}

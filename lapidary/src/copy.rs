@@ -48,7 +48,7 @@ impl DeviceCopy {
         is_whole.then_some(copy)
     }
 
-    /// Solves as [`Machine::solve_with_pivots`] does, with the copy in place of the factors of `args`. Returns `None` in these cases: a device
+    /// Solves a system as [`Machine::solve_with_pivots`] does, but reads the factors from this copy. Returns `None` in these cases: a device
     /// has freed its part of the copy; B lies on another device; the copy has several parts, and B lies on a device or has more than
     /// [`MAX_COLUMNS`] columns; a device runs out of memory or is lost while B is unchanged.
     pub fn solve<T: Scalar>(&self, problem: &Problem, args: &mut Getrs<'_, T>) -> Option<Result<()>> {

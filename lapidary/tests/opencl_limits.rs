@@ -1,7 +1,7 @@
 //! Tests of the memory limit, with the first OpenCL device in double precision.
 //!
-//! On a computer without such a device, the test prints a message and passes. If the environment variable `LAPIDARY_REQUIRE_OPENCL` is set, it
-//! fails instead.
+//! On a computer without such a device, each test prints a message and passes. Each test fails instead if the environment variable
+//! `LAPIDARY_REQUIRE_OPENCL` is set.
 #![cfg(feature = "opencl")]
 
 use std::path::PathBuf;

@@ -83,8 +83,8 @@ fn a_kernel_is_given_out_when_those_are_that_it_waits_for() {
     assert_eq!(ask(&mut dispatcher, 0, Queue::St), None, "a store waits until kernels are done");
 }
 
-/// After the end of a command, the dispatcher names the devices that may have a next command. The simulator then asks only these devices, not all
-/// of them, which would take most of its time if there are many devices.
+/// After the end of a command, the dispatcher names the devices that may have a next command. The simulator asks only these
+/// devices for commands. To ask all devices after each command would take most of the time of a simulation of many devices.
 #[test]
 fn the_end_of_a_command_concerns_the_devices_that_may_continue() {
     let mut plan = Plan::new("scale", DType::F64);

@@ -39,8 +39,8 @@ pub fn prepare(devices: &[&DeviceRuntime], schedule: &Schedule, bindings: &[RawM
     Ok(())
 }
 
-/// Compiles the kernels of instructions on whole matrices that lie in the memory of the device. The operands of the instructions state the sizes and
-/// the leading dimensions of the matrices.
+/// Compiles the kernels that a device needs for `instructions`, whose operands are whole matrices in the memory of the device. Each operand states
+/// the size and the leading dimension of its matrix.
 ///
 /// # Errors
 /// The device has no kernel for an instruction.

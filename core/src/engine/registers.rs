@@ -173,7 +173,7 @@ fn stored_by(command: &Command, run: &Run<'_>) -> Option<StoredColumns> {
 }
 
 /// Describes a tile as an operand of a kernel. If `copied`, the tile lies in a physical register, whose memory is `buffer`. Otherwise, the tile lies
-/// in the caller's matrix: in the memory `buffer` of the device, or in host memory if there is no buffer.
+/// in the caller's matrix. This matrix lies in `buffer`, which is memory of the device, or in host memory if `buffer` is `None`.
 fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
     let window = run.plan.registers()[tile.reg].window;
     let memory = match (buffer, window.map(|window| run.bindings.0[window.matrix.0 as usize].home)) {

@@ -153,8 +153,8 @@ impl Machine {
         }
     }
 
-    /// Returns the device that is to hold A in both precisions during the call. Returns `None` if A stays in host memory:
-    /// several devices or the CPU factor A, the device has too little memory, or the call is reproducible.
+    /// Returns the device that is to hold A in both precisions during the call. Returns `None` if A is to stay in host memory:
+    /// if several devices factor A, if the CPU factors A, if the device has too little memory, or if the call is reproducible.
     fn device_for_mixed(&self, narrow: &mut Converted<f32>) -> Result<Option<usize>> {
         if self.settings().reproducible {
             return Ok(None);

@@ -27,7 +27,7 @@ pub(crate) struct Planner<'a> {
 /// Estimated number of seconds of a call before which the speeds of the devices are measured.
 const WORTH_MEASURING: f64 = 1.0;
 
-/// Number of devices for which the planner plans a reproducible call, whatever the number of devices of the call is.
+/// Number of devices for which the planner plans every reproducible call. The call may run on fewer devices.
 pub(crate) const PLANNED_DEVICES: usize = 8;
 
 /// The share of the fastest device in a matrix that devices of different models hold together.
@@ -101,8 +101,8 @@ impl<'a> Planner<'a> {
 
     /// Returns the devices that take part in the call.
     ///
-    /// - If all devices of a factorisation copy, the devices with a share take part. A device without a share would make the planner distribute
-    ///   a matrix that one device could hold alone, which takes longer. The fastest device takes part alone if it is faster than all together,
+    /// - In a factorisation, if every device copies the matrix to its own memory, the devices with a share take part. With a further device, the
+    ///   planner would distribute a matrix that one device could hold alone, which takes longer. The fastest device takes part alone if it is faster than all together,
     ///   unless the user has set the panel width.
     /// - In other calls, all devices take part. A device without a share helps the others, and does their work if they are lost.
     pub fn taking_part(&self) -> Vec<usize> {
@@ -227,8 +227,9 @@ impl<'a> Planner<'a> {
         bytes.saturating_mul(self.planned_on_one()).div_ceil(3).saturating_mul(4)
     }
 
-    /// Returns the number of planned devices among which [`Self::reproducible`] divides the memory of a device. In LU, one device may hold the
-    /// columns of all planned devices. In other routines, it runs their tasks one after the other, and each task may use the whole memory.
+    /// Returns the number of parts into which [`Self::reproducible`] divides the memory of a real device, one part for each planned device. In
+    /// LU, one real device may hold the columns of all planned devices at the same time. In other routines, a real device runs the tasks of the
+    /// planned devices one after the other, and each task may use the whole memory.
     fn planned_on_one(&self) -> usize {
         if matches!(self.problem, Problem::Getrf { .. }) { PLANNED_DEVICES } else { 1 }
     }

@@ -96,12 +96,6 @@ impl Machine {
         Ok(self.explanation(&host, reason, priced.as_ref()))
     }
 
-    /// Returns the devices that would run a call on host matrices now.
-    pub(crate) fn chosen_devices(&self, call: impl Call) -> Result<Vec<usize>> {
-        let (problem, memory) = call.normal_form()?;
-        self.devices_of(&self.with_panels(problem), &memory)
-    }
-
     /// Returns the devices that would run a problem on matrices in host memory now.
     pub(crate) fn devices_of(&self, problem: &Problem, memory: &[RawMat]) -> Result<Vec<usize>> {
         let capable = self.devices_for_host(problem.dtype(), problem.operation())?;

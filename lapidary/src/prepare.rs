@@ -31,12 +31,10 @@ impl Machine {
     /// The devices cannot factor the matrix, for example because they have too little memory, or a device has no kernel for it.
     pub fn prepare_gesv<T: Scalar>(&self, n: usize) -> Result<()> {
         let dtype = T::DTYPE;
-        let problem = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor, dtype };
-        if problem.order() == 0 {
+        if n == 0 {
             return Ok(());
         }
-        let [a, b, ipiv, info] = [shape(n, n, dtype), shape(n, 1, dtype), shape(n, 1, DType::I32), shape(1, 1, DType::I32)];
-        let (problem, memory) = (Problem::Getrf { problem, nb: self.settings().nb }, [a, ipiv, info]);
+        let (problem, memory) = self.factorisation(n, Layout::ColMajor, dtype);
         let devices = self.devices_of(&problem, &memory)?;
         if self.runs_without_plan(&devices) {
             return Ok(());
@@ -48,9 +46,17 @@ impl Machine {
         prepare(&runtimes, &planner.schedule(usize::MAX)?.0, &memory)?;
         // the only device of a factorisation solves with its copy of the factors
         if let [runtime] = runtimes[..] {
+            let ([a, ipiv, _], b) = (memory, shape(n, 1, dtype));
             let (solve, [lu, b]) = getrs::normal_form(Op::NoTrans, [a, b]);
             prepare_in_place(runtime, &solve.instructions([lu, ipiv, b]))?;
         }
         Ok(())
+    }
+
+    /// Returns the factorisation of a host matrix of order `n`, and matrices of the right shapes whose elements are not accessed.
+    pub(crate) fn factorisation(&self, n: usize, layout: Layout, dtype: DType) -> (Problem, [RawMat; 3]) {
+        let problem = getrf::Problem { m: n, n, pivoting: true, layout, dtype };
+        let a = RawMat { layout, ..shape(n, n, dtype) };
+        (Problem::Getrf { problem, nb: self.settings().nb }, [a, shape(n, 1, DType::I32), shape(1, 1, DType::I32)])
     }
 }

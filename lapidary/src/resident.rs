@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use lapidary_core::DeviceBuffer;
 use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, Instruction, MatMut, MatRef, Resident, Result, Scalar, StreamCall};
 
+use crate::host::HostVec;
 use crate::machine::Machine;
 use crate::run::MAX_UNLOCKED_COLUMN_BYTES;
 
@@ -100,16 +101,27 @@ impl Machine {
     /// # Errors
     /// There is no device with this index, the device does not support the element type, or the device has no memory left.
     pub fn zeros_on<T: Scalar>(&self, device: usize, rows: usize, cols: usize) -> Result<DeviceMatrix<T>> {
-        self.check_device::<T>("zeros_on", device)?;
-        let bytes = matrix_bytes::<T>("zeros_on", rows, cols)?;
-        let resident = Resident::new(device);
-        self.allocate_by("zeros_on", device, bytes, || self.runtimes()[device].allocate(resident.key, bytes))?;
-        let mut zeros = self.matrix::<T>(resident, (rows, cols));
-        if bytes > 0 {
+        let mut zeros = self.allocate_on("zeros_on", device, rows, cols)?;
+        if rows > 0 && cols > 0 {
             let (instructions, memory) = ([Instruction::Scale { beta: T::ZERO.into(), c: 0 }], [zeros.view_mut().raw()]);
             self.fill(device, "zeros_on", &StreamCall::Run { instructions: &instructions, memory: &memory })?;
         }
         Ok(zeros)
+    }
+
+    /// Allocates a matrix whose elements have any values, for the call `operation`.
+    pub(crate) fn allocate_on<T: Scalar>(
+        &self,
+        operation: &'static str,
+        device: usize,
+        rows: usize,
+        cols: usize,
+    ) -> Result<DeviceMatrix<T>> {
+        self.check_device::<T>(operation, device)?;
+        let bytes = matrix_bytes::<T>(operation, rows, cols)?;
+        let resident = Resident::new(device);
+        self.allocate_by(operation, device, bytes, || self.runtimes()[device].allocate(resident.key, bytes))?;
+        Ok(self.matrix(resident, (rows, cols)))
     }
 
     fn check_device<T: Scalar>(&self, operation: &'static str, device: usize) -> Result<()> {
@@ -315,9 +327,28 @@ impl<T: Scalar> DeviceMatrix<T> {
     /// The shapes differ, `from` lies on a device, or the transfer failed.
     pub fn write(&mut self, from: MatRef<'_, T>) -> Result<()> {
         self.check_host("write", "from", from.host_ptr().is_some(), from.shape())?;
-        // SAFETY: `from` has the shape of the matrix and borrows host memory with elements of type T, so that nothing writes this memory
-        // during the transfer.
-        unsafe { self.runtime().refill(self.resident.key, &from.raw()) }.map_err(|error| error.in_call("write"))
+        // SAFETY: `self` is borrowed mutably, so that no other code accesses the matrix.
+        unsafe { self.write_cols(0, from) }
+    }
+
+    /// Overwrites columns of the matrix, from column `first` on, with the columns of a host matrix. Several threads may call the method
+    /// for different columns at the same time.
+    ///
+    /// # Safety
+    /// No other code accesses these columns meanwhile.
+    ///
+    /// # Errors
+    /// The transfer failed.
+    pub(crate) unsafe fn write_cols(&self, first: usize, from: MatRef<'_, T>) -> Result<()> {
+        debug_assert!(from.host_ptr().is_some() && from.rows() == self.rows && first + from.cols() <= self.cols);
+        // SAFETY: the caller guarantees that nothing else accesses the columns, which `from` has as many of. `from` borrows host memory
+        // with elements of type T, so that nothing writes this memory during the transfer.
+        unsafe { self.runtime().refill(self.resident.key, first, &from.raw()) }.map_err(|error| error.in_call("write"))
+    }
+
+    /// Allocates host memory for transfers of this matrix, which the driver of its device pins if it can.
+    pub(crate) fn transfer_memory(&self, operation: &'static str, count: usize) -> Result<HostVec<T>> {
+        HostVec::zeros(std::slice::from_ref(self.runtime()), operation, count)
     }
 
     fn runtime(&self) -> &DeviceRuntime {

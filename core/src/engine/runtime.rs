@@ -156,7 +156,7 @@ impl DeviceRuntime {
     pub unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
         self.allocate(key, from.bytes())?;
         // SAFETY: the caller guarantees that `from` is readable and that nothing else writes it. Only this method uses the new matrix.
-        unsafe { self.write_resident(key, from) }.inspect_err(|_| self.discard(key))
+        unsafe { self.write_resident(key, 0, from) }.inspect_err(|_| self.discard(key))
     }
 
     /// Allocates device memory of `bytes` bytes, which becomes the resident matrix with the key `key`. Its elements have any values.
@@ -272,29 +272,31 @@ impl DeviceRuntime {
         }
     }
 
-    /// Overwrites the resident matrix of this key with the elements of a host matrix.
+    /// Overwrites columns of the resident matrix of this key, from column `first` on, with the columns of a host matrix.
     ///
     /// # Safety
-    /// The matrix `from` must lie in readable host memory, must have the shape and the element type of the resident matrix, and
-    /// must not be written by anything else until the method returns.
+    /// The matrix `from` must lie in readable host memory, must have the element type and the number of rows of the resident matrix
+    /// and no more columns than the resident matrix has from column `first` on, and must not be written by anything else until the
+    /// method returns. Nothing else may access these columns of the resident matrix meanwhile.
     ///
     /// # Errors
     /// There is no resident matrix of this key, or the transfer failed.
-    pub unsafe fn refill(&self, key: u64, from: &RawMat) -> Result<()> {
+    pub unsafe fn refill(&self, key: u64, first: usize, from: &RawMat) -> Result<()> {
         self.settle_streams()?;
         // SAFETY: the caller fulfils the safety contract of `refill`.
-        unsafe { self.write_resident(key, from) }
+        unsafe { self.write_resident(key, first, from) }
     }
 
-    /// Overwrites a resident matrix, as [`Self::refill`] does. No stream accesses the matrix.
-    unsafe fn write_resident(&self, key: u64, from: &RawMat) -> Result<()> {
+    /// Overwrites columns of a resident matrix, as [`Self::refill`] does. No stream accesses the matrix.
+    unsafe fn write_resident(&self, key: u64, first: usize, from: &RawMat) -> Result<()> {
         let buffer = self.resident(key)?;
         if is_empty(from) {
             return Ok(());
         }
-        // SAFETY: the caller guarantees that `from` is readable, that nothing else writes it, and that it has the shape of the
-        // resident matrix.
-        let written = self.note_loss(unsafe { self.device.write(HostRect::whole(from), BufferRect::packed(&buffer, from.rows)) });
+        let to = BufferRect { offset: first * from.rows, ..BufferRect::packed(&buffer, from.rows) };
+        // SAFETY: the caller guarantees that `from` is readable, that nothing else writes it, and that the resident matrix has these
+        // columns.
+        let written = self.note_loss(unsafe { self.device.write(HostRect::whole(from), to) });
         written.map_err(|error| error.with("device", &self.facts().name))
     }
 

@@ -6,17 +6,20 @@
 
 mod convert;
 mod steps;
+#[cfg(test)]
+mod tests;
 
-use std::fmt;
+use std::panic::resume_unwind;
+use std::{fmt, thread};
 
-use lapidary_core::{DType, Error, Getrf, MatMut, MatRef, Outputs, Result};
+use lapidary_core::{DType, Error, MatMut, MatRef, Outputs, Result};
 
 use crate::lu::{Lu, check_system};
 use crate::machine::Machine;
 use crate::resident::DeviceMatrix;
 use crate::singular::singular;
-use convert::Converted;
-use steps::{Norms, System};
+use convert::{Converted, Norms, STRIP_BYTES, convert_to_device};
+use steps::System;
 
 /// Name of the operation in errors.
 const OPERATION: &str = "gesv_mixed";
@@ -92,7 +95,9 @@ impl Machine {
     /// and bound 8 of `docs/numerics.md`. There are at most 30 refinement steps.
     ///
     /// A and B are not changed. X is written only when the solution is complete. If one device with memory of its own runs the
-    /// call and has enough memory, A stays in its memory during the call, in `f64` and in `f32`.
+    /// call and has enough memory, A stays in its memory during the call, in `f64` and in `f32`. The host then converts A in
+    /// strips, of which each thread holds one, and the upload of A in `f64` runs beside the factorisation. Otherwise, the host holds a
+    /// copy of A: in `f32`, and then in `f64` if factors in `f32` do not solve the system.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Precision, Select};
@@ -128,25 +133,26 @@ impl Machine {
         self.capable_devices(DType::F64, OPERATION, &all)?;
         let (n, nrhs) = b.shape();
         let b: Vec<f64> = (0..nrhs).flat_map(|j| (0..n).map(move |i| b.at(i, j))).collect();
-        let mut narrow = Converted::<f32>::new(a)?;
-        if !b.iter().all(|value| value.is_finite()) || !narrow.is_finite() {
+        if !b.iter().all(|value| value.is_finite()) {
             return self.solve_in_full(a, b, FallbackReason::NotFinite);
         }
-        if narrow.overflows() {
-            return self.solve_in_full(a, b, FallbackReason::Overflow);
-        }
-        if let Some(device) = self.device_for_mixed(&mut narrow)? {
-            match self.solve_on(device, a, &narrow, &b) {
+        if let Some(device) = self.device_for_mixed(a)? {
+            match self.solve_on(device, a, &b) {
                 Err(error) if error.kind().is_recoverable_elsewhere() => {}
-                solved => return solved,
+                Ok(Err(misfit)) => return self.solve_in_full(a, b, misfit),
+                Ok(Ok(solved)) => return Ok(solved),
+                Err(error) => return Err(error),
             }
         }
-        let norms = Norms::of(&narrow);
-        let lu = self.getrf(narrow.view_mut()?)?;
-        match self.refine_mixed(a, norms, &lu, &b)? {
+        let mut narrow = Converted::<f32>::new(a)?;
+        let norms = narrow.norms;
+        let refined = match norms.misfit::<f32>() {
+            Some(misfit) => Err(misfit),
+            None => self.refine_mixed(a, norms, &self.getrf(narrow.view_mut()?)?, &b)?,
+        };
+        match refined {
             Ok(solved) => Ok(solved),
             Err(reason) => {
-                drop(lu);
                 drop(narrow);
                 self.solve_in_full(a, b, reason)
             }
@@ -155,12 +161,13 @@ impl Machine {
 
     /// Returns the device that is to hold A in both precisions during the call. Returns `None` if A is to stay in host memory:
     /// if several devices factor A, if the CPU factors A, if the device has too little memory, or if the call is reproducible.
-    fn device_for_mixed(&self, narrow: &mut Converted<f32>) -> Result<Option<usize>> {
+    fn device_for_mixed(&self, a: MatRef<'_, f64>) -> Result<Option<usize>> {
         if self.settings().reproducible {
             return Ok(None);
         }
-        let n = narrow.order;
-        let chosen = self.chosen_devices(Getrf::new(narrow.view_mut()?, &mut vec![0; n]))?;
+        let n = a.rows();
+        let (factorisation, memory) = self.factorisation(n, a.layout(), DType::F32);
+        let chosen = self.devices_of(&factorisation, &memory)?;
         let &[device] = chosen.as_slice() else { return Ok(None) };
         let (runtime, wide) = (&self.runtimes()[device], n * n * DType::F64.size());
         let facts = runtime.facts();
@@ -170,19 +177,30 @@ impl Machine {
         Ok(Some(device).filter(|_| !facts.host_memory && facts.computes(DType::F64) && fits))
     }
 
-    /// Solves the system with A in the memory of a device.
-    fn solve_on(&self, device: usize, a: MatRef<'_, f64>, narrow: &Converted<f32>, b: &[f64]) -> Result<(Vec<f64>, Precision)> {
-        let mut factors = self.upload_to(device, narrow.view()?)?;
-        let lu = self.getrf(factors.view_mut())?;
-        let mut wide = self.upload_to(device, a)?;
-        let reason = match self.refine_mixed(wide.view(), Norms::of(narrow), &lu, b)? {
-            Ok(solved) => return Ok(solved),
+    /// Solves the system with A in the memory of a device. Returns X and the precision, or the reason why A has no copy in `f32`.
+    fn solve_on(&self, device: usize, a: MatRef<'_, f64>, b: &[f64]) -> Result<Result<(Vec<f64>, Precision), FallbackReason>> {
+        let n = a.rows();
+        let mut factors = self.allocate_on::<f32>(OPERATION, device, n, n)?;
+        let mut wide = self.allocate_on::<f64>(OPERATION, device, n, n)?;
+        let norms = convert_to_device(a, &mut factors, STRIP_BYTES)?;
+        if let Some(misfit) = norms.misfit::<f32>() {
+            return Ok(Err(misfit));
+        }
+        // refinement needs A in `f64` only after the factorisation, which takes longer than the upload
+        let (lu, uploaded) = thread::scope(|scope| {
+            let upload = scope.spawn(|| wide.write(a));
+            (self.getrf(factors.view_mut()), upload.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        let lu = lu?;
+        uploaded?;
+        let reason = match self.refine_mixed(wide.view(), norms, &lu, b)? {
+            Ok(solved) => return Ok(Ok(solved)),
             Err(reason) => reason,
         };
         drop(lu);
         drop::<DeviceMatrix<f32>>(factors);
         let lu = self.getrf(wide.view_mut())?;
-        solve_with(&lu, b.to_vec(), reason)
+        solve_with(&lu, b.to_vec(), reason).map(Ok)
     }
 
     /// Refines with factors in `f32`, unless the factors have a zero pivot.

@@ -2,7 +2,7 @@
 
 use lapidary_core::{Gemm, MatMut, MatRef, Result, Scalar};
 
-use super::convert::{Converted, in_parallel, larger, threads};
+use super::convert::{Norms, in_parallel, larger, threads};
 use super::{FallbackReason, Precision};
 use crate::equilibrate::{exponent, times_power};
 use crate::lu::Lu;
@@ -19,19 +19,7 @@ const BOUND_8: f64 = 30.0;
 /// Exponents of the powers of two that scale right-hand sides lie in this range, so that each power is a normal number.
 const MAX_EXPONENT: i32 = 1000;
 
-/// Norms of A that the test of convergence needs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Norms {
-    one: f64,
-    inf: f64,
-    order: usize,
-}
-
 impl Norms {
-    pub fn of(a: &Converted<impl Scalar>) -> Self {
-        Norms { one: a.norm_one, inf: a.norm_inf, order: a.order }
-    }
-
     /// Largest backward error ‖b − A·x‖_∞ / (‖A‖_∞·‖x‖_∞) with which a solution is accepted: √n·u, as in LAPACK's `dsgesv`.
     fn limit(&self) -> f64 {
         (self.order as f64).sqrt() * f64::UNIT_ROUNDOFF

@@ -54,8 +54,8 @@ mod tests {
             return;
         }
         let (queue, mut programs) = (Queue::new(&context, &found).unwrap(), Programs::new(Arc::new(ProgramCache::new(None))));
-        for dtype in [DType::F32, DType::F64] {
-            let program = Program::MmaProbe { dtype, unit: 0 };
+        for (dtype, unit) in [(DType::F32, 1), (DType::F32, 8), (DType::F64, 8)] {
+            let program = Program::MmaProbe { dtype, unit, ptx: false };
             let kernel = programs.kernel(&context, &found, &program, "mma_probe").unwrap();
             assert!(is_right(&context, &queue, &program, kernel).unwrap(), "{dtype}");
         }

@@ -144,8 +144,20 @@ fn with_each_model_of_memory() {
 }
 
 /// Parameters of the kernel for matrix units, with its instructions replaced by their definition and small tiles.
-const SMALL_MMA: MmaParams =
-    MmaParams { mwg: 32, nwg: 32, kwg: 16, mw: 16, nw: 16, stages: 2, raster: 2, split: 1, unit: 0, guarded: true, aligned: false };
+const SMALL_MMA: MmaParams = MmaParams {
+    mwg: 32,
+    nwg: 32,
+    kwg: 16,
+    mw: 16,
+    nw: 16,
+    stages: 2,
+    raster: 2,
+    split: 1,
+    unit: 8,
+    guarded: true,
+    aligned: false,
+    ptx: false,
+};
 
 /// Computes products by the kernel for matrix units. Each case computes one product only, as in [`with_each_model_of_memory`]. Matrices
 /// with an even number of rows lie on whole pairs of elements, and in single precision, if the number of rows is a multiple of four, on whole
@@ -159,7 +171,7 @@ fn products_by_matrix_units<T: Scalar>(cases: &[([Op; 2], [usize; 3], MmaParams)
             if sizes[0] % vector == 0 {
                 instructions.product_in_vectors::<T>(ops, sizes);
             }
-            if sizes[0] % vector != 0 || (params.guarded && sizes[0] == 64) {
+            if sizes[0] % vector != 0 || (params.guarded && !params.aligned && sizes[0] == 64) {
                 instructions.product::<T>(ops, sizes);
             }
         }
@@ -236,7 +248,7 @@ fn with_large_slices_of_matrix_units() {
 
 /// Parameters of the kernel for matrix units in single precision, in which the work-items multiply, with its PTX instructions replaced by
 /// their definition and small tiles.
-const SMALL_FMA: MmaParams = MmaParams { mwg: 32, nwg: 32, kwg: 16, mw: 32, nw: 16, ..SMALL_MMA };
+const SMALL_FMA: MmaParams = MmaParams { mwg: 32, nwg: 32, kwg: 16, mw: 32, nw: 16, unit: 1, ..SMALL_MMA };
 
 /// Tests the kernel for matrix units in single precision: whole tiles and edges, aligned and odd matrices, and terms in parts, for all
 /// transpositions.
@@ -261,8 +273,26 @@ fn with_copies_in_single_precision() {
     ]);
 }
 
-/// Tests that the kernel for matrix units reads no element outside the matrices, whose neighbours are NaN, and that it treats NaN and
-/// infinite elements as a plain loop does.
+/// Parameters of the kernel for matrix units in single precision, whose factors have two parts, with its PTX instructions replaced by their
+/// definition and small tiles.
+const SMALL_SPLIT: MmaParams = MmaParams { mwg: 64, kwg: 32, mw: 32, nw: 32, aligned: true, ..SMALL_MMA };
+
+/// Tests products by matrix units in single precision, for all transpositions.
+#[test]
+fn with_factors_in_two_parts() {
+    let (n, t, small) = (Op::NoTrans, Op::Trans, SMALL_SPLIT);
+    let any = MmaParams { mwg: 128, nwg: 64, aligned: false, ..small };
+    products_by_matrix_units::<f32>(&[
+        ([n, n], [37, 29, 73], MmaParams { split: 2, ..any }),
+        ([n, n], [128, 64, 64], MmaParams { guarded: false, ..small }),
+        ([t, n], [44, 68, 40], small),
+        ([n, t], [64, 64, 96], MmaParams { stages: 3, ..small }),
+        ([t, t], [130, 31, 40], any),
+    ]);
+}
+
+/// Tests that the kernel for matrix units reads no element outside the matrices, whose neighbours are NaN, and that it treats NaN, infinite,
+/// large and subnormal elements as a plain loop does.
 #[test]
 fn with_copies_beside_elements_that_are_no_numbers() {
     let (n, t) = (Op::NoTrans, Op::Trans);
@@ -270,6 +300,12 @@ fn with_copies_beside_elements_that_are_no_numbers() {
         for ops in [[n, n], [t, n], [n, t], [t, t]] {
             prefer(&device, &Product::Mma(SMALL_FMA).to_string());
             Instructions(&device).product_beside_nan::<f32>(ops, [37, 19, 21]);
+        }
+        for ops in [[n, n], [t, t]] {
+            let any = MmaParams { mwg: 128, nwg: 64, aligned: false, ..SMALL_SPLIT };
+            prefer(&device, &Product::Mma(any).to_string());
+            Instructions(&device).product_beside_nan::<f32>(ops, [37, 19, 35]);
+            Instructions(&device).product_of_all_magnitudes::<f32>(ops, [37, 19, 35]);
         }
         prefer(&device, &Product::Mma(SMALL_MMA).to_string());
         Instructions(&device).product_beside_nan::<f64>([n, n], [37, 19, 21]);

@@ -128,11 +128,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let programs = shipped(&gpu("sm_90"))?;
     write(Path::new(hopper), &programs)?;
     let with_unit_4 = |program: &Program| match *program {
-        Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, loops } => {
+        Program::GemmMma { dtype: dtype @ DType::F64, params, trans_a, trans_b, guarded, aligned, loops } => {
             let params = MmaParams { unit: 4, ..params };
             Some(Program::GemmMma { dtype, params, trans_a, trans_b, guarded, aligned, loops })
         }
-        Program::MmaProbe { dtype, .. } => Some(Program::MmaProbe { dtype, unit: 4 }),
+        Program::MmaProbe { dtype: DType::F64, ptx, .. } => Some(Program::MmaProbe { dtype: DType::F64, unit: 4, ptx }),
         _ => None,
     };
     write(Path::new(ampere), &programs.iter().filter_map(with_unit_4).collect::<Vec<_>>())?;

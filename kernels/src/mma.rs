@@ -1,5 +1,5 @@
-//! Parameters of the kernel `gemm_mma`, which copies the next slices to local memory while it multiplies. In double precision, the matrix
-//! units of a GPU multiply. In single precision, the work-items multiply.
+//! Parameters of the kernel `gemm_mma`, which copies the next slices to local memory while it multiplies. The matrix units of a GPU
+//! multiply, or, in single precision, the work-items.
 
 use lapidary_core::{DType, Limits};
 
@@ -25,8 +25,8 @@ pub struct MmaParams {
     pub raster: usize,
     /// Number of parts into which the terms of a product are divided, 1 for no division.
     pub split: usize,
-    /// Number of terms of an instruction: in double precision 8 for `mma.m16n8k8` (compute capability 9.0) and 4 for `mma.m8n8k4` (8.0), in
-    /// single precision 1 for multiply-adds. With 0, the kernel has no PTX instructions and is slow, for tests.
+    /// Number of terms of an instruction: in double precision 8 for `mma.m16n8k8` (compute capability 9.0) and 4 for `mma.m8n8k4` (8.0). In
+    /// single precision 8 for `mma.m16n8k8` of factors in two parts, and 1 for multiply-adds.
     pub unit: usize,
     /// Whether the kernel computes products of all sizes and operands of all alignments. If not set, the kernel is used only for
     /// products of whole tiles of aligned operands.
@@ -34,11 +34,11 @@ pub struct MmaParams {
     /// Whether the kernel is used only for operands whose columns begin at multiples of 16 bytes. Copies of single elements are slower, so
     /// that other tiles are the fastest for other operands.
     pub aligned: bool = 0,
+    /// Whether the kernel has PTX instructions. If not set, OpenCL C takes their place and the kernel is slow, for tests.
+    pub ptx: bool = 1,
 }
 }
 
-/// Value of `unit` without PTX instructions.
-pub(crate) const NO_UNIT: usize = 0;
 /// Number of work-items in a sub-group.
 pub(crate) const SUB_GROUP: usize = 32;
 /// Maximum bytes of local memory of a work-group on devices of compute capability 9.0. Drivers report less for OpenCL (48 KiB), but
@@ -55,6 +55,14 @@ const SHUFFLED_LINES: usize = 8;
 /// Number of terms in a pass of copies along the terms in single precision. A sub-group copies 8 terms of 4 lines,
 /// one element to each of the 32 banks.
 const TERMS_OF_PASS: usize = 8;
+/// Minimum number of terms of a product in single precision by matrix units. The error of shorter sums may exceed bound 1 of
+/// `docs/numerics.md`.
+const FEWEST_TERMS: usize = 32;
+
+/// Returns whether the matrix units multiply, and not the work-items.
+pub(crate) fn multiplies_by_units(dtype: DType, unit: usize) -> bool {
+    dtype == DType::F64 || unit > 1
+}
 
 impl MmaParams {
     /// Returns the number of work-items in a work-group.
@@ -67,9 +75,9 @@ impl MmaParams {
     #[must_use]
     pub fn local_bytes(&self, dtype: DType) -> usize {
         let MmaParams { mwg, nwg, kwg, stages, .. } = *self;
-        let slice = match dtype {
-            DType::F64 => (kwg + LONGEST_GAP) * (mwg + nwg),
-            DType::F32 | DType::I32 => kwg * (mwg + nwg + 2 * LONGEST_GAP),
+        let slice = match multiplies_by_units(dtype, self.unit) {
+            true => (kwg + LONGEST_GAP) * (mwg + nwg),
+            false => kwg * (mwg + nwg + 2 * LONGEST_GAP),
         };
         stages * slice * dtype.size()
     }
@@ -90,10 +98,13 @@ impl MmaParams {
         if [mwg, nwg, kwg, mw, nw, raster, split].contains(&0) {
             return Err("every extent is at least 1".to_owned());
         }
-        let of_type = if dtype == DType::F64 { self.rules_of_units() } else { self.rules_of_items() };
+        let by_units = multiplies_by_units(dtype, self.unit);
+        let of_kind = if by_units { self.rules_of_units(dtype) } else { self.rules_of_items() };
+        // in single precision by matrix units, a work-item holds two sums for each element
+        let held = mw * nw / SUB_GROUP * if by_units { DType::F64 } else { dtype }.size();
         let rules = [
             (mwg % mw == 0 && nwg % nw == 0, "mw divides mwg and nw divides nwg: sub-groups cover the tile"),
-            (mw * nw / SUB_GROUP * dtype.size() <= MAX_BYTES, "the elements of a work-item fit half of the registers"),
+            (held <= MAX_BYTES, "the elements of a work-item fit half of the registers"),
             (raster <= MAX_RASTER, "raster is at most a thousand rows of tiles, so that numbers of tiles have 32 bits"),
             (stages >= 2, "there are several stages: one slice is used while others are copied"),
             (split.is_power_of_two(), "split is a power of two: fewer terms have half as many parts"),
@@ -102,23 +113,29 @@ impl MmaParams {
             (self.items() <= limits.work_group, "(mwg/mw)·(nwg/nw) sub-groups fit a work-group of the device"),
             (self.local_bytes(dtype) <= MAX_LOCAL_BYTES, "the slices fit the local memory of a multiprocessor"),
         ];
-        rules.iter().chain(&of_type).chain(&fitting).find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
+        rules.iter().chain(&of_kind).chain(&fitting).find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
     }
 
-    /// Returns the conditions in double precision, each with its reason.
-    fn rules_of_units(&self) -> Vec<(bool, &'static str)> {
+    /// Returns whether the kernel computes products with `k` terms within bound 1 of `docs/numerics.md`.
+    #[must_use]
+    pub fn suits_terms(&self, dtype: DType, k: usize) -> bool {
+        dtype == DType::F64 || self.unit == 1 || k >= FEWEST_TERMS
+    }
+
+    /// Returns the conditions if matrix units multiply, each with its reason.
+    fn rules_of_units(&self, dtype: DType) -> Vec<(bool, &'static str)> {
         let MmaParams { mwg, nwg, kwg, mw, nw, unit, .. } = *self;
         let by_terms =
             |v| [mwg, nwg].iter().all(|&lines| self.divides(kwg, lines, v)) && self.of_pass(kwg, v).is_multiple_of(SHUFFLED_LINES);
         let by_lines = |v, extent| self.divides(extent, kwg, v) && self.of_pass(extent, v).is_power_of_two();
-        let copies = self.copies(DType::F64);
+        let copies = self.copies(dtype);
+        // number of elements in the 128 bytes of all banks of local memory, among which the chunks of a line are permuted
+        let banks = 128 / dtype.size();
+        let has_unit = unit == 8 || (dtype == DType::F64 && unit == 4);
         vec![
-            (mw % 16 == 0 && nw % 16 == 0, "mw and nw are multiples of 16: an instruction takes 16 lines of one operand"),
-            (kwg % 16 == 0, "kwg is a multiple of 16: two steps of 8 terms, and eight chunks in a line"),
-            (
-                [NO_UNIT, 4, 8].contains(&unit),
-                "unit is 4 or 8, the number of terms of an instruction in double precision, or 0 for none",
-            ),
+            (mw % banks == 0 && nw % banks == 0, "mw and nw are multiples of 16 lines, in single precision of 32"),
+            (kwg % banks == 0, "kwg is a multiple of 16 terms, in single precision of 32"),
+            (has_unit, "unit is 8, or 4 in double precision: the number of terms of an instruction of matrix units"),
             (
                 copies.iter().all(|&v| by_terms(v)),
                 "the work-items copy lines of kwg elements in equal passes of a multiple of eight lines",
@@ -139,10 +156,7 @@ impl MmaParams {
                 "mw is a multiple of 32 and nw of 16: 8 x 4 work-items hold vectors of 4 lines of each operand",
             ),
             (kwg % TERMS_OF_PASS == 0, "kwg is a multiple of 8, the number of terms in a pass of copies along the terms"),
-            (
-                [NO_UNIT, 1].contains(&unit),
-                "unit is 1 for a multiply-add in single precision, or 0 for one without PTX instructions",
-            ),
+            (unit == 1, "unit is 1 for a multiply-add, or 8 for matrix units"),
             (
                 [mwg, nwg].iter().all(|&lines| self.divides(TERMS_OF_PASS, lines, 1)),
                 "the work-items copy 8 terms of mwg and of nwg lines in equal passes",
@@ -205,6 +219,7 @@ mod tests {
             unit: 8,
             guarded: true,
             aligned: false,
+            ptx: true,
         };
         assert_eq!(good.check(DType::F64, &limits), Ok(()));
         assert_eq!(good.items(), 256);
@@ -212,12 +227,12 @@ mod tests {
         let refused = [
             (MmaParams { mwg: 0, ..good }, "at least 1"),
             (MmaParams { mw: 48, ..good }, "cover the tile"),
-            (MmaParams { nw: 8, ..good }, "16 lines"),
+            (MmaParams { nw: 8, ..good }, "multiples of 16 lines"),
             (MmaParams { mw: 128, nw: 64, ..good }, "registers"),
-            (MmaParams { kwg: 8, ..good }, "eight chunks"),
+            (MmaParams { kwg: 8, ..good }, "multiple of 16 terms"),
             (MmaParams { stages: 1, ..good }, "several stages"),
             (MmaParams { split: 3, ..good }, "power of two"),
-            (MmaParams { unit: 16, ..good }, "4 or 8"),
+            (MmaParams { unit: 16, ..good }, "8, or 4"),
             (MmaParams { mwg: 64, mw: 64, kwg: 32, ..good }, "a multiple of eight lines"),
             (MmaParams { mwg: 64, nwg: 96, kwg: 48, guarded: false, ..good }, "passes of a power of two"),
             // aligned operands would be copied in passes of more lines than a slice has
@@ -252,6 +267,7 @@ mod tests {
             unit: 1,
             guarded: true,
             aligned: false,
+            ptx: true,
         };
         assert_eq!(good.check(DType::F32, &limits), Ok(()));
         assert!(good.check(DType::F64, &limits).is_err());
@@ -261,7 +277,8 @@ mod tests {
             (MmaParams { mwg: 48, mw: 48, ..good }, "vectors of 4 lines"),
             (MmaParams { mw: 128, nw: 64, ..good }, "registers"),
             (MmaParams { kwg: 12, ..good }, "multiple of 8"),
-            (MmaParams { unit: 8, ..good }, "multiply-add"),
+            (MmaParams { unit: 0, ..good }, "multiply-add"),
+            (MmaParams { unit: 8, ..good }, "in single precision of 32"),
             (MmaParams { mwg: 96, nwg: 64, mw: 32, ..good }, "8 terms of mwg"),
             // a pass would copy 16 terms of 64 lines
             (MmaParams { mwg: 64, nw: 16, ..good }, "lines of mwg and of nwg elements"),

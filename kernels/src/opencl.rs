@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use lapidary_core::DType;
 
-use crate::mma::NO_UNIT;
+use crate::mma::multiplies_by_units;
 use crate::program::Program;
 use crate::signature::signature;
 use crate::template::render;
@@ -70,15 +70,15 @@ fn body(program: &Program) -> Body {
         Program::GemmVector { .. } => return Body::Shared { kernel: "gemm_vector", template: shared::GEMM_VECTOR },
         Program::GemmBlock { .. } => return Body::Shared { kernel: "gemm_block", template: shared::GEMM_BLOCK },
         Program::GemmMma { dtype, params, .. } => {
-            let order = match dtype {
-                DType::F64 => include_str!("opencl/gemm_mma_f64.cl"),
-                DType::F32 | DType::I32 => include_str!("opencl/gemm_mma_f32.cl"),
+            let order = match multiplies_by_units(*dtype, params.unit) {
+                true => include_str!("opencl/gemm_mma_units.cl"),
+                false => include_str!("opencl/gemm_mma_items.cl"),
             };
             let kernel = [order, include_str!("opencl/gemm_mma.cl")];
-            return Body::Parts([&instructions(*dtype, params.unit)[..], &kernel].concat());
+            return Body::Parts([&instructions(*dtype, params.unit, params.ptx)[..], &kernel].concat());
         }
-        Program::MmaProbe { dtype, unit } => {
-            return Body::Parts([instructions(*dtype, *unit), vec![include_str!("opencl/mma_probe.cl")]].concat());
+        Program::MmaProbe { dtype, unit, ptx } => {
+            return Body::Parts([instructions(*dtype, *unit, *ptx), vec![include_str!("opencl/mma_probe.cl")]].concat());
         }
         Program::SumParts { .. } => return Body::Shared { kernel: "sum_parts", template: shared::SUM_PARTS },
         Program::Pad { .. } => return Body::Shared { kernel: "pad", template: shared::PAD },
@@ -109,13 +109,17 @@ fn body(program: &Program) -> Body {
     })
 }
 
-/// Returns the text of the instructions of `gemm_mma`: copies, and in double precision the instruction of a matrix unit.
-fn instructions(dtype: DType, unit: usize) -> Vec<&'static str> {
-    let [copies, mma] = match unit {
-        NO_UNIT => [include_str!("opencl/cp_async_by_definition.cl"), include_str!("opencl/mma_by_definition.cl")],
-        _ => [include_str!("opencl/cp_async.cl"), include_str!("opencl/mma.cl")],
+/// Returns the text of the instructions of `gemm_mma`: copies, and the instruction of a matrix unit if one multiplies.
+fn instructions(dtype: DType, unit: usize, ptx: bool) -> Vec<&'static str> {
+    let [copies, mma] = match ptx {
+        true => [include_str!("opencl/cp_async.cl"), include_str!("opencl/mma.cl")],
+        false => [include_str!("opencl/cp_async_by_definition.cl"), include_str!("opencl/mma_by_definition.cl")],
     };
-    if dtype == DType::F64 { vec![copies, mma] } else { vec![copies] }
+    match dtype {
+        _ if !multiplies_by_units(dtype, unit) => vec![copies],
+        DType::F64 => vec![copies, mma],
+        DType::F32 | DType::I32 => vec!["#define SINGLE\n", copies, mma, include_str!("opencl/split.cl")],
+    }
 }
 
 #[cfg(test)]

@@ -98,6 +98,8 @@ pub enum Program {
         dtype: DType,
         /// Number of terms of an instruction, as in [`MmaParams`].
         unit: usize,
+        /// Whether the kernel has PTX instructions.
+        ptx: bool,
     },
     /// Kernel `sum_parts`: adds the parts of a product whose terms are divided between work-groups.
     SumParts {
@@ -382,7 +384,7 @@ impl Program {
     #[must_use]
     pub fn probe(&self) -> Option<Program> {
         match *self {
-            Program::GemmMma { dtype, params, .. } => Some(Program::MmaProbe { dtype, unit: params.unit }),
+            Program::GemmMma { dtype, params, .. } => Some(Program::MmaProbe { dtype, unit: params.unit, ptx: params.ptx }),
             _ => None,
         }
     }
@@ -412,7 +414,9 @@ impl Program {
                 let v = if aligned { VectorParams::vector(dtype) } else { 1 };
                 ("gemm_mma", [&params.values()[..], &flags, &[("v", v)]].concat())
             }
-            Program::MmaProbe { dtype, unit } => ("mma_probe", vec![("unit", unit), ("v", VectorParams::vector(dtype))]),
+            Program::MmaProbe { dtype, unit, ptx } => {
+                ("mma_probe", vec![("unit", unit), ("ptx", usize::from(ptx)), ("v", VectorParams::vector(dtype))])
+            }
             Program::SumParts { items, .. } => ("sum_parts", vec![("items", items)]),
             Program::Pad { dtype, items } => ("pad", vec![("items", items), ("side", SIDE), ("v", VectorParams::vector(dtype))]),
             Program::GemmPanel { params, .. } => ("gemm_panel", params.values()),

@@ -4,7 +4,6 @@ use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Lookahead};
 
 use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
 use crate::held_rows::{HeldRows, HeldShape};
-use crate::mma::NO_UNIT;
 use crate::product::Product;
 use crate::program::Program;
 use crate::scratch::Purpose;
@@ -291,7 +290,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
         Kernel::Product(Product::Mma(_)) if dialect != Dialect::OpenClC => {
             return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());
         }
-        Kernel::Product(Product::Mma(params)) if params.unit != NO_UNIT && !takes_ptx(facts) => {
+        Kernel::Product(Product::Mma(params)) if params.ptx && !takes_ptx(facts) => {
             return Err("the kernel needs a device whose compiler takes instructions of PTX (architecture sm_…)".to_owned());
         }
         Kernel::Product(product) => {

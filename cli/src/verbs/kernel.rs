@@ -108,6 +108,9 @@ fn check_shown(entry: &Entry, shape: &Shape, launches: &[Launch], tuning: &Tunin
         Kernel::Product(Product::Vector(_)) if shape.routine == Routine::Gemm => {
             "the kernel takes at least nwg columns, and operands that are stored in whole vectors or are worth copying: name larger sizes"
         }
+        Kernel::Product(Product::Mma(params)) if shape.routine == Routine::Gemm && !params.suits_terms(dtype, shape.k) => {
+            "in f32 by matrix units, the kernel takes at least 32 terms: name a larger k"
+        }
         Kernel::Product(Product::Mma(params)) if shape.routine == Routine::Gemm && params.guarded && params.aligned => {
             "with aligned=1, the kernel takes operands that are stored in whole vectors of 16 bytes: name even sizes, or multiples of 4 in f32"
         }

@@ -57,6 +57,11 @@ impl Instructions<'_> {
         self.expect_pass(|trial| product_beside_nan::<T>(&mut Launches::new(trial), ops, sizes));
     }
 
+    /// Tests `gemm` on factors from the smallest subnormal numbers to large ones.
+    pub fn product_of_all_magnitudes<T: Scalar>(&self, ops: [Op; 2], sizes: [usize; 3]) {
+        self.expect_pass(|trial| product_of_all_magnitudes::<T>(&mut Launches::new(trial), ops, sizes));
+    }
+
     fn product_at<T: Scalar>(&self, place: [usize; 2], ops: [Op; 2], sizes: [usize; 3]) {
         for beta in [-2.0, 0.0] {
             self.expect_pass(|trial| product_of::<T>(&mut Launches::new(trial), place, ops, sizes, beta));
@@ -157,6 +162,31 @@ fn product_of<T: Scalar>(
     let computed = on.run_on::<T, 3>(place, inputs, |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
     let seen = on.seen(format!("{op_a}{op_b}"), k);
     seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))
+}
+
+/// Tests a product of rows and columns of different magnitudes: elements of A from η to large numbers, and columns of B whose products with
+/// the large rows do not overflow. Some results are subnormal.
+fn product_of_all_magnitudes<T: Scalar>(
+    on: &mut Launches<'_>,
+    [op_a, op_b]: [Op; 2],
+    [m, n, k]: [usize; 3],
+) -> Result<(), Failure> {
+    let (eta, large) = (bounds::eta::<T>(), 1.0 / T::MIN_POSITIVE);
+    let of_rows = [eta * 4096.0, T::MIN_POSITIVE, 1.0];
+    let of_columns = [1.0, large.sqrt(), large / 1024.0];
+    let scaled = |values: Dense, factor: &dyn Fn(usize, usize) -> f64| {
+        Dense::from_fn(values.rows(), values.cols(), |i, j| T::from_f64(values.at(i, j) * factor(i, j)).to_f64())
+    };
+    let a = scaled(on.uniform::<T>(m, k), &|i, _| of_rows[i % 3]);
+    let b = scaled(on.uniform::<T>(k, n), &|_, j| of_columns[j % 3]);
+    let zeros = Dense::from_fn(m, n, |_, _| 0.0);
+    let exact = product::<T>(1.0, &a, &b, 0.0, &zeros);
+    let (alpha, beta) = (Value::new(T::DTYPE, 1.0), Value::new(T::DTYPE, 0.0));
+    let [a, b] = [a.under(op_a), b.under(op_b)];
+    let computed =
+        on.run_on::<T, 3>([0; 2], [&a, &b, &zeros], |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
+    let worst = exact.worst(&computed, bounds::underflow(k, 1.0, eta));
+    on.seen(format!("{op_a}{op_b}"), k).worst("program: gemm", bounds::gemm_componentwise::<T>(k), worst)
 }
 
 /// Tests that the elements of a product are finite, infinite and NaN as those of the plain loop are.

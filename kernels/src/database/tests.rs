@@ -132,7 +132,7 @@ fn an_entry_reads_as_it_was_written() {
 
 #[test]
 fn the_speed_of_a_kernel_is_read_and_written() {
-    let mma = "mwg=64 nwg=64 kwg=16 mw=32 nw=32 stages=4 raster=8 split=1 unit=8 guarded=1 aligned=0";
+    let mma = "mwg=64 nwg=64 kwg=16 mw=32 nw=32 stages=4 raster=8 split=1 unit=8 guarded=1 aligned=0 ptx=1";
     let line = format!("gemm_mma f64 peak=58700 half=65 alone=76 {mma}");
     let mut database = Database::default();
     assert_eq!(database.add("text", &line), Vec::<String>::new());

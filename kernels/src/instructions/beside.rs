@@ -150,7 +150,7 @@ mod tests {
             let tuning = tuning.preferring(&text, &facts, Dialect::OpenClC).unwrap();
             launched(Recorder { facts, tuning, beside_panel, parts: Vec::new() }, op_b, [m, n, k], 1000)
         };
-        let mma = "gemm_mma mwg=32 nwg=32 kwg=16 mw=16 nw=16 stages=2 raster=2 split=1 unit=0 guarded=1";
+        let mma = "gemm_mma mwg=32 nwg=32 kwg=16 mw=16 nw=16 stages=2 raster=2 split=1 unit=8 guarded=1 ptx=0";
         let panel = Some(PanelShape { rows: 50, cols: 40 });
         for op_b in [Op::NoTrans, Op::Trans] {
             let whole = Part { groups: 10 * 7, loops: false, sizes: [m, n, k], places: [[2, 1000], [4, 1000], [6, 1000]] };
@@ -166,7 +166,7 @@ mod tests {
         }
         let tile = "gemm_tile mwg=32 nwg=32 kwg=8 mr=4 nr=4 vwm=1 stages=2";
         assert_eq!(on(tile, "beside_panel tiles=3", Op::NoTrans, panel).len(), 1, "other kernels are launched whole");
-        let large = "gemm_mma mwg=128 nwg=128 kwg=16 mw=64 nw=32 stages=2 raster=2 split=1 unit=0 guarded=1";
+        let large = "gemm_mma mwg=128 nwg=128 kwg=16 mw=64 nw=32 stages=2 raster=2 split=1 unit=8 guarded=1 ptx=0";
         assert_eq!(on(large, "beside_panel tiles=3", Op::NoTrans, panel)[0].groups, 6, "there is a multiprocessor for each tile");
     }
 

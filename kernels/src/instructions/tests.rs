@@ -394,8 +394,9 @@ fn products_by_images_give_way_if_an_operand_is_no_image() {
 #[test]
 fn copies_of_vectors_depend_on_the_places_of_all_matrices() {
     let facts = device(DeviceKind::Gpu);
-    let entry = "gemm_mma mwg=64 nwg=32 kwg=16 mw=32 nw=16 stages=2 raster=2 split=1 unit=0 guarded=1\nstop gemm";
-    let tuning = shipped(DeviceKind::Gpu).preferring(entry, &facts, Dialect::OpenClC).unwrap();
+    let values = "mwg=64 nwg=32 kwg=16 mw=32 nw=16 stages=2 raster=2 split=1 guarded=1 ptx=0";
+    let entries = format!("gemm_mma f64 {values} unit=8\ngemm_mma f32 {values} unit=1\nstop gemm");
+    let tuning = shipped(DeviceKind::Gpu).preferring(&entries, &facts, Dialect::OpenClC).unwrap();
     // whether the text copies vectors, and whether it has guards, for matrices of order n with the given places and leading dimensions
     let form = |dtype: DType, n: usize, at: [usize; 3], ld: [usize; 3]| {
         let [a, b, c] = std::array::from_fn(|i| View { at: at[i], ld: ld[i], ..view(n, n) });

@@ -3,7 +3,7 @@
 // elements of the tile. The work-group copies both factors to local memory in slices of KWG terms. Local memory holds STAGES slices of each
 // factor: the work-group multiplies one slice while the copies of the other slices run.
 //
-// The text before this one (gemm_mma_f64.cl or gemm_mma_f32.cl) calls the factors P and Q, and states which elements each work-item holds
+// The text before this one (gemm_mma_units.cl or gemm_mma_items.cl) calls the factors P and Q, and states which elements each work-item holds
 // and where they lie in a slice. A sub-group multiplies a slice in STEPS steps. During a step, it reads the elements for the next step.
 // If beta = 0, the kernel does not read C. If LOOPS is 1, a launch may have fewer work-groups than C has tiles. Each work-group then computes
 // several tiles, one after the other.
@@ -208,6 +208,9 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         }
 
         const ulong i = tile_i * (ulong)MWG + i_of_sub_group, j = tile_j * (ulong)NWG + j_of_sub_group;
+#ifdef SINGLE
+        if (!join(sum)) by_fma(sum, lane, i, j, begin, end, m, n, a, a_at, a_ld, b, b_at, b_ld);
+#endif
         write(sum, lane, i, j, m, n, alpha, beta, c, c_at + part * n * c_ld, c_ld);
 #if LOOPS
         // the copies of the next tile wait until all sub-groups have read their last slice

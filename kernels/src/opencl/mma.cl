@@ -3,10 +3,14 @@
 // of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
-#define FRAGMENTS
-#define MULTIPLY(sum, p, q) multiply(sum, p, q)
-static void multiply(real sum[4], const real p[4], const real q[2]) {
-#if UNIT == 8
+// In single precision, the unit ignores the last 13 bits of p and q (the type tf32), and adds in single precision.
+#define FRAGMENTS __local real (*const exchanged)[6] = 0;
+static void multiply(real sum[4], const real p[4], const real q[2], __local real (*exchanged)[6]) {
+#ifdef SINGLE
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(as_uint(p[0])), "r"(as_uint(p[1])), "r"(as_uint(p[2])), "r"(as_uint(p[3])), "r"(as_uint(q[0])), "r"(as_uint(q[1])));
+#elif UNIT == 8
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
         : "d"(p[0]), "d"(p[1]), "d"(p[2]), "d"(p[3]), "d"(q[0]), "d"(q[1]));
@@ -19,12 +23,21 @@ static void multiply(real sum[4], const real p[4], const real q[2]) {
 }
 
 // Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions.
+#ifdef SINGLE
+static void read_element(real *x, Address at) {
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(*x) : "r"(at));
+}
+static void read_pair(real x[2], Address at) {
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x[0]), "=f"(x[1]) : "r"(at));
+}
+#else
 static void read_element(real *x, Address at) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*x) : "r"(at));
 }
 static void read_pair(real x[2], Address at) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x[0]), "=d"(x[1]) : "r"(at));
 }
+#endif
 // Returns `at`. The compiler cannot see this. It therefore adds constants in the read instruction and needs no register for the sum.
 static Address opaque(Address at) {
     asm volatile("" : "+r"(at));

@@ -23,7 +23,7 @@ void mma_probe(__global const real *restrict x, __global real *restrict y) {
         if (e >= q_end - 1) copy_part(to + REAL_BYTES * e, x + e, 1, e < q_end ? REAL_BYTES : 0);
     END_OF_COPY;
     real sum[4] = {0, 0, 0, 0};
-#ifdef MULTIPLY
+#ifdef FRAGMENTS
     FRAGMENTS
     WAIT_FOR_COPIES(0);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -34,7 +34,7 @@ void mma_probe(__global const real *restrict x, __global real *restrict y) {
         #pragma unroll
         for (int h = 0; h < 2; ++h) p[h + 2 * s] = lines[(g + 8 * h) * 8 + t + 4 * s];
     }
-    MULTIPLY(sum, p, q);
+    multiply(sum, p, q, exchanged);
 #else
     WAIT_FOR_COPIES(0);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -210,13 +210,13 @@ fn a_device_with_halved_limits_gets_kernels_for_every_instruction() {
 /// probe in single precision decides whether the device has them.
 #[test]
 fn single_precision_has_a_kernel_with_instructions_of_ptx() {
-    let entry = "gemm_mma f32 opencl mwg=128 nwg=128 kwg=16 mw=64 nw=32 stages=4 raster=8 split=1 unit=1 guarded=1 aligned=0";
+    let entry = "gemm_mma f32 opencl mwg=128 nwg=128 kwg=16 mw=64 nw=32 stages=4 raster=8 split=1 unit=1 guarded=1 aligned=0 ptx=1";
     let mut h100 = device(DeviceKind::Gpu, 1024, 48);
     h100.identity.architecture = "sm_90".to_owned();
     let tuning = shipped(&h100, Dialect::OpenClC).preferring(entry, &h100, Dialect::OpenClC).unwrap();
     let first = tuning.products(DType::F32, [4096; 3]).next().unwrap();
     assert_eq!(format!("{first}"), entry.replace(" f32 opencl", ""));
-    assert_eq!(first.program(DType::F32).probe(), Some(Program::MmaProbe { dtype: DType::F32, unit: 1 }));
+    assert_eq!(first.program(DType::F32).probe(), Some(Program::MmaProbe { dtype: DType::F32, unit: 1, ptx: true }));
     assert_ne!(tuning.products(DType::F64, [4096; 3]).next(), Some(first));
     h100.identity.architecture.clear();
     let refusal = shipped(&h100, Dialect::OpenClC).preferring(entry, &h100, Dialect::OpenClC).unwrap_err();
@@ -235,7 +235,7 @@ fn compute_capability_9_0_has_entries_of_its_own() {
         (product.kernel(), product.tile())
     };
     let tiles = [16_384, 3072, 1024, 768, 512].map(|n| first(DType::F32, [n; 3]));
-    assert_eq!(tiles, [[256, 64], [128, 64], [128, 64], [32, 32], [64, 32]].map(|tile| ("gemm_mma", tile)));
+    assert_eq!(tiles, [[128, 64], [128, 64], [64, 64], [32, 32], [64, 32]].map(|tile| ("gemm_mma", tile)));
     assert_eq!(first(DType::F64, [2000, 1, 2000]), ("gemm_block", [64, 1]));
     // large tiles have the highest speed; smaller ones divide 3072² or 512² elements better between 132 multiprocessors, or read the
     // first of few terms sooner

@@ -29,7 +29,7 @@ fn factors(Graded(_, machine): &Graded) -> (Vec<f64>, Vec<usize>) {
 /// device with a folder of entries.
 pub fn panels_by_entries(open: impl Fn(PathBuf) -> Graded, scope: &Scope) {
     let folder = std::env::temp_dir().join(format!("lapidary-lookahead-{}", std::process::id()));
-    let product = "gemm_mma mwg=32 nwg=32 kwg=16 mw=32 nw=16 stages=2 raster=2 split=1 unit=0 guarded=1\nstop gemm";
+    let product = "gemm_mma mwg=32 nwg=32 kwg=16 mw=32 nw=16 stages=2 raster=2 split=1 unit=8 guarded=1 ptx=0\nstop gemm";
     let machine = |entries: &str| {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("mine.txt"), format!("[any]\n{product}\n{entries}")).unwrap();

@@ -1,26 +1,35 @@
 
-// Double precision: the matrix unit of a multiprocessor multiplies. The kernel calls the two factors P and Q. A line is a row of op(A) or a
+// The matrix unit of a multiprocessor multiplies. The kernel calls the two factors P and Q. A line is a row of op(A) or a
 // column of op(B).
 //     P = op(A), Q = op(B), and lines of P are rows of C, unless both factors are transposed.
 //     P = op(B), Q = op(A), and lines of P are columns of C, if both factors are transposed.
 // One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// The instruction itself numbers lines and terms in another order, which does not change the sum. In the order above, the elements that a
+// In single precision, work-items hold four more elements per product (split.cl). The instruction itself numbers lines and terms in another order, which does not change the sum. In the order above, the elements that a
 // work-item reads are neighbours in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be neighbours.
 // Work-items then hold the terms t + 4s instead of 2t + s.
 //
 // A chunk is a pair of neighbouring elements. Chunks are permuted, so that the work-items of a sub-group read from different banks of local
-// memory:
-//     If the lines are contiguous in memory, chunk c of the lines in term p is at place c ^ (p & 6).
-//     If the terms are contiguous in memory, chunk c of the terms of line l is at place c ^ 4·(l % 2).
+// memory, with S = 2 in double precision and S = 4 in single precision:
+//     If the lines are contiguous in memory, chunk c of the lines in term p is at place c ^ S/2·(p & 6).
+//     If the terms are contiguous in memory, chunk c of the terms of line l is at place c ^ 4·(l % S).
 //     If the terms of both factors are contiguous, chunks are not permuted. The distance of two lines is then P_LINE or Q_LINE.
 
+#ifdef SINGLE
+#define S 4
+#define PAIR float2
+#else
+#define S 2
+#define PAIR double2
+#define PRODUCT 4
+#define MULTIPLY(sum, p, q) multiply(sum, p, q, exchanged)
+#endif
 #define SWAPPED (TRANS_A && TRANS_B)
 // Whether the work-items read local memory by instructions that the compiler keeps in order. It moves loads in OpenCL C ahead, so that
 // registers spill if a factor is transposed. Only whole tiles of 128 x 128 elements without transpositions are faster with these loads
 // (bench/results/opencl/2026-11-26-h100-product-shapes.txt).
-#define READS_IN_ORDER (TRANS_A || TRANS_B || GUARDED || MWG != 128 || NWG != 128)
+#define READS_IN_ORDER (S == 4 || TRANS_A || TRANS_B || GUARDED || MWG != 128 || NWG != 128)
 // whether the terms of a factor are contiguous in memory
 #define P_BY_TERMS (TRANS_A && !TRANS_B)
 #define Q_BY_TERMS (SWAPPED || !TRANS_B)
@@ -43,10 +52,9 @@
 #define Q_PARTS (Q_SUB_GROUP / 8)
 #define P_PART 4
 #define Q_PART 2
-#define PRODUCT 4
 // distance of lines whose terms are contiguous, in elements
 #if P_BY_TERMS
-#define P_LINE (KWG + 2)
+#define P_LINE (KWG + S)
 #define Q_LINE (KWG + 4)
 #else
 #define P_LINE KWG
@@ -64,7 +72,7 @@ static uint place_by_terms(uint l, uint p, uint line) {
 #if P_BY_TERMS
     return l * line + p;
 #else
-    return l * line + (p / 2 ^ 4 * (l % 2)) * 2 + p % 2;
+    return l * line + (p / 2 ^ 4 * (l % S)) * 2 + p % 2;
 #endif
 }
 
@@ -75,13 +83,13 @@ static uint pass_by_terms(uint lines, uint terms, uint line) {
 
 // Returns the index in a slice of the element of line l in term p, if the lines are contiguous in global memory.
 static uint place_by_lines(uint p, uint l, uint wg) {
-    return p * wg + (l / 2 ^ (p & 6)) * 2 + l % 2;
+    return p * wg + (l / 2 ^ S / 2 * (p & 6)) * 2 + l % 2;
 }
 
 // Returns the address to which a later pass copies its piece, if the lines are contiguous. `first` is the address of the first pass, and the
 // later pass copies terms that follow `terms` terms later.
 static Address pass_by_lines(Address first, uint terms, uint wg) {
-    return (first ^ (terms & 6) * 16) + terms * wg * 8;
+    return (first ^ (terms & 6) * 16) + terms * wg * REAL_BYTES;
 }
 
 // place of an element of a slice, place of the first element of all slices, and the place `elements` after another one
@@ -90,41 +98,41 @@ typedef Address Place;
 #define FIRST local_at
 #define AFTER(place, elements) ((place) + (elements) * REAL_BYTES)
 #else
-typedef __local const double *Place;
+typedef __local const real *Place;
 #define FIRST slices
 #define AFTER(place, elements) ((place) + (elements))
 #endif
 
 #if !READS_IN_ORDER
 // The reads below in OpenCL C, for products in which no factor is transposed.
-static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
+static void read_p(real p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
         #pragma unroll
         for (int s = 0; s < 2; ++s) {
-            const double2 pair = *(__local const double2 *)(slice + (8 * u + 2 * t + s) * P_WG + first + 16 * i + (g ^ 2 * t) * 2);
+            const PAIR pair = *(__local const PAIR *)(slice + (8 * u + 2 * t + s) * P_WG + first + 16 * i + (g ^ S * t) * 2);
             p[i][2 * s] = pair.x;
             p[i][2 * s + 1] = pair.y;
         }
 }
-static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
+static void read_q(real q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
     #pragma unroll
     for (int i = 0; i < Q_PARTS; ++i) {
-        const double2 pair = *(__local const double2 *)(slice + (first + 8 * i + g) * Q_LINE + (4 * u + t ^ 4 * (g % 2)) * 2);
+        const PAIR pair = *(__local const PAIR *)(slice + (first + 8 * i + g) * Q_LINE + (4 * u + t ^ 4 * (g % S)) * 2);
         q[i][0] = pair.x;
         q[i][1] = pair.y;
     }
 }
 #else
 // Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
-static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
+static void read_p(real p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
 #if P_BY_TERMS
     const Place own = opaque(slice + ((first + 2 * g) * P_LINE + t) * REAL_BYTES);
 #else
-    const Place own = opaque(slice + (2 * t * P_WG + first + (g ^ 2 * t) * 2) * REAL_BYTES);
+    const Place own = opaque(slice + (2 * t * P_WG + first + (g ^ S * t) * 2) * REAL_BYTES);
 #endif
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
@@ -134,22 +142,22 @@ static void read_p(double p[P_PARTS][P_PART], Place slice, int u, uint first, ui
             #pragma unroll
             for (int h = 0; h < 2; ++h) read_element(p[i] + h + 2 * s, own + ((16 * i + h) * P_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #else
-            read_pair(p[i] + 2 * s, own + ((8 * u + s) * P_WG + 16 * i) * REAL_BYTES);
+            const Place at = own ^ i % (S / 2) * 16 * REAL_BYTES;
+            read_pair(p[i] + 2 * s, at + ((8 * u + s) * P_WG + i / (S / 2) * (8 * S)) * REAL_BYTES);
 #endif
         }
 }
 
 // Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step u.
-static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
+static void read_q(real q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
 #if P_BY_TERMS
     const Place own = opaque(slice + ((first + g) * Q_LINE + t) * REAL_BYTES);
 #elif Q_BY_TERMS
     // slices begin at multiples of 128 bytes
-    const Place own = opaque(slice + ((first + g) * Q_LINE + (t ^ 4 * (g % 2)) * 2) * REAL_BYTES) ^ u % 2 * 4 * 2 * REAL_BYTES;
+    const Place own = opaque(slice + ((first + g) * Q_LINE + (t ^ 4 * (g % S)) * 2) * REAL_BYTES) ^ u % S * 8 * REAL_BYTES;
 #else
-    const Place even = opaque(slice + (2 * t * Q_WG + first + (g / 2 ^ 2 * t) * 2 + g % 2) * REAL_BYTES);
-    const Place own[2] = {even, even ^ 4 * 2 * REAL_BYTES};
+    const Place own = opaque(slice + (2 * t * Q_WG + first + (g / 2 ^ S * t) * 2 + g % 2) * REAL_BYTES);
 #endif
     #pragma unroll
     for (int i = 0; i < Q_PARTS; ++i) {
@@ -157,18 +165,19 @@ static void read_q(double q[Q_PARTS][Q_PART], Place slice, int u, uint first, ui
         #pragma unroll
         for (int s = 0; s < 2; ++s) read_element(q[i] + s, own + (8 * i * Q_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #elif Q_BY_TERMS
-        read_pair(q[i], own + (8 * i * Q_LINE + u / 2 * 16) * REAL_BYTES);
+        read_pair(q[i], own + (8 * i * Q_LINE + u / S * (8 * S)) * REAL_BYTES);
 #else
+        const Place at = own ^ i % S * 8 * REAL_BYTES;
         #pragma unroll
-        for (int s = 0; s < 2; ++s) read_element(q[i] + s, own[i % 2] + ((8 * u + s) * Q_WG + 16 * (i / 2)) * REAL_BYTES);
+        for (int s = 0; s < 2; ++s) read_element(q[i] + s, at + ((8 * u + s) * Q_WG + i / S * (8 * S)) * REAL_BYTES);
 #endif
     }
 }
 #endif
 
 // Writes the sub-group's elements of C, whose first one is element (i, j).
-static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong m, ulong n, double alpha,
-                  double beta, OUT(c)) {
+static void write(const real sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong m, ulong n, real alpha,
+                  real beta, OUT(c)) {
     const uint g = lane / 4, t = lane % 4;
     // each element of `sum` belongs to a pair of rows of C
     #pragma unroll
@@ -179,21 +188,76 @@ static void write(const double sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong 
             for (int r = 0; r < 2; ++r) {
                 const ulong i = i_first + 2 * (SWAPPED ? t : g) + (SWAPPED ? 8 * x : 16 * y);
                 const ulong j = j_first + 2 * (SWAPPED ? g : t) + (SWAPPED ? 16 * y : 8 * x) + r;
-                const double *own = sum[y][x];
-                const double2 product = alpha * (SWAPPED ? (double2)(own[2 * r], own[2 * r + 1]) : (double2)(own[r], own[2 + r]));
+                const real *own = sum[y][x];
+                const PAIR product = alpha * (SWAPPED ? (PAIR)(own[2 * r], own[2 * r + 1]) : (PAIR)(own[r], own[2 + r]));
 #if GUARDED
                 if (j < n) {
-                    __global double *at = &AT(c, i, j);
+                    __global real *at = &AT(c, i, j);
                     if (i < m) at[0] = beta == 0 ? product.x : product.x + beta * at[0];
                     if (i + 1 < m) at[1] = beta == 0 ? product.y : product.y + beta * at[1];
                 }
-#elif V == 2
-                __global double2 *at = (__global double2 *)&AT(c, i, j);
+#elif V > 1
+                __global PAIR *at = (__global PAIR *)&AT(c, i, j);
                 *at = beta == 0 ? product : product + beta * *at;
 #else
-                __global double *at = &AT(c, i, j);
+                __global real *at = &AT(c, i, j);
                 at[0] = beta == 0 ? product.x : product.x + beta * at[0];
                 at[1] = beta == 0 ? product.y : product.y + beta * at[1];
 #endif
             }
 }
+
+#ifdef SINGLE
+// element (i, term) of op(A) and element (term, j) of op(B)
+#define OF_A(i, term) (TRANS_A ? AT(a, term, i) : AT(a, i, term))
+#define OF_B(term, j) (TRANS_B ? AT(b, j, term) : AT(b, term, j))
+
+// Adds the two halves of each sum and removes the scale. Returns whether all sums of the work-item are finite.
+static int join(float sum[P_PARTS][Q_PARTS][PRODUCT]) {
+    int is_finite = 1;
+    #pragma unroll
+    for (int y = 0; y < P_PARTS; ++y)
+        #pragma unroll
+        for (int x = 0; x < Q_PARTS; ++x)
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                sum[y][x][e] = (sum[y][x][e] + sum[y][x][4 + e]) / (SCALE * SCALE);
+                is_finite &= isfinite(sum[y][x][e]);
+            }
+    return is_finite;
+}
+
+// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. Scaled factors that are infinite have other sums. The sub-group's elements of C begin at element (i_first, j_first).
+static void by_fma(float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong begin, ulong end, ulong m, ulong n,
+                   IN(a), IN(b)) {
+    const uint g = lane / 4, t = lane % 4;
+    const ulong p_first = 2 * g + (SWAPPED ? j_first : i_first), q_first = 2 * t + (SWAPPED ? i_first : j_first);
+    const ulong p_lines = SWAPPED ? n : m, q_lines = SWAPPED ? m : n;
+    #pragma unroll
+    for (int y = 0; y < P_PARTS; ++y)
+        #pragma unroll
+        for (int x = 0; x < Q_PARTS; ++x)
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) sum[y][x][e] = 0;
+    #pragma unroll 1
+    for (ulong term = begin; term < end; ++term) {
+        float p[P_PARTS][2], q[Q_PARTS][2];
+        #pragma unroll
+        for (int h = 0; h < 2 * P_PARTS; ++h) {
+            const ulong line = p_first + h / 2 * 16 + h % 2;
+            p[h / 2][h % 2] = line >= p_lines ? 0 : SWAPPED ? OF_B(term, line) : OF_A(line, term);
+        }
+        #pragma unroll
+        for (int s = 0; s < 2 * Q_PARTS; ++s) {
+            const ulong line = q_first + s / 2 * 8 + s % 2;
+            q[s / 2][s % 2] = line >= q_lines ? 0 : SWAPPED ? OF_A(line, term) : OF_B(term, line);
+        }
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y)
+            #pragma unroll
+            for (int x = 0; x < Q_PARTS; ++x)
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) sum[y][x][e] = fma(p[y][e / 2], q[x][e % 2], sum[y][x][e]);
+    }
+}
+#endif

@@ -7,23 +7,41 @@ use lapidary::{DType, Gemm, Getrf, Info, Layout, Machine, MatMut, MatRef, Op, Sc
 use lapidary_backend_cpu::Team;
 use lapidary_backend_cpu::fast::{self, Lanes};
 use lapidary_backend_cpu::tile::Tile;
+use rayon::prelude::*;
 
-use crate::measure::{Side, in_turn, timed, timed_each};
+use crate::measure::{Side, in_turn, larger, timed, timed_each};
 use crate::peer::{Peer, Peers};
 use crate::processor;
 use crate::report::{Report, Unit};
 use crate::settings::{GROUPS, Settings};
 
-/// Draws uniform random numbers in [-0.5, 0.5). Equal seeds give equal numbers.
+/// Smallest number of elements for which one more thread takes part in a pass over arrays. After a pass, idle threads poll for work for
+/// some microseconds, which would disturb the timing of a short call.
+pub const MIN_LEN: usize = 1 << 18;
+
+/// Draws uniform random numbers in [-0.5, 0.5). Equal seeds give equal numbers, whatever the number of threads.
 pub fn random<T: Scalar>(len: usize, seed: u64) -> Vec<T> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
-    };
-    (0..len).map(|_| T::from_f64(next())).collect()
+    (0..len).into_par_iter().with_min_len(MIN_LEN).map(|index| T::from_f64(uniform(seed, index as u64))).collect()
+}
+
+/// Number `index` of the generator `SplitMix64` (Steele, Lea and Flood 2014) with the seed `seed`, as a number in [-0.5, 0.5). Each
+/// number can be computed without those before it.
+fn uniform(seed: u64, index: u64) -> f64 {
+    let z = seed.wrapping_add((index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+}
+
+/// Creates an array whose elements all equal `value`. All threads write to the new memory.
+pub fn filled<T: Scalar>(len: usize, value: T) -> Vec<T> {
+    rayon::iter::repeat_n(value, len).with_min_len(MIN_LEN).collect()
+}
+
+/// Copies the elements of `from`, which has as many elements as `to`.
+pub fn copy<T: Scalar>(to: &mut [T], from: &[T]) {
+    assert_eq!(to.len(), from.len());
+    to.par_iter_mut().zip(from).with_min_len(MIN_LEN).for_each(|(to, from)| *to = *from);
 }
 
 fn square<T: Scalar>(data: &[T], n: usize) -> MatRef<'_, T> {
@@ -47,7 +65,7 @@ pub const MAGNIFIED: f64 = 1e6;
 
 /// Fills the array for a result with NaN before a call, so that the comparison of results detects a call that writes nothing.
 pub fn poison<T: Scalar>(result: &mut [T]) {
-    result.fill(T::from_f64(f64::NAN));
+    result.par_iter_mut().with_min_len(MIN_LEN).for_each(|element| *element = T::from_f64(f64::NAN));
 }
 
 /// Panics unless all libraries computed the same result up to rounding. A time is reported only if the result is right.
@@ -62,11 +80,11 @@ pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<
 /// # Errors
 /// The results differ by more, or our result is not finite.
 pub fn compare<T: Scalar>(n: usize, slack: f64, ours: &[T], theirs: &[T]) -> Result<(), String> {
-    let largest = crate::measure::largest(ours.iter().map(|x| x.to_f64()));
+    let largest = ours.par_iter().with_min_len(MIN_LEN).map(|x| x.to_f64().abs()).reduce(|| 0.0, larger);
     if !largest.is_finite() {
         return Err(format!("ours holds {largest}"));
     }
-    let apart = crate::measure::largest(ours.iter().zip(theirs).map(|(x, y)| (*x - *y).to_f64()));
+    let apart = ours.par_iter().zip(theirs).with_min_len(MIN_LEN).map(|(x, y)| (*x - *y).to_f64().abs()).reduce(|| 0.0, larger);
     if apart <= slack * n as f64 * T::UNIT_ROUNDOFF * largest { Ok(()) } else { Err(format!("{apart:e} apart, of {largest:e}")) }
 }
 
@@ -130,7 +148,7 @@ fn getrf<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Mach
     let (ours, theirs) = results.split_first_mut().expect("ours is there");
     let mut ipiv = vec![0; n];
     let mut sides = vec![Side::new("ours", || {
-        ours.copy_from_slice(&a);
+        copy(ours, &a);
         timed(|| {
             assert_eq!(
                 machine.getrf_into(Getrf::new(square_mut(ours, n), &mut ipiv)).expect("the factorisation works"),
@@ -141,7 +159,7 @@ fn getrf<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Mach
     for (peer, lu) in peers.list.iter().zip(theirs) {
         let (a, mut ipiv) = (&a, vec![0; n]);
         sides.push(Side::new(peer.name(), move || {
-            lu.copy_from_slice(a);
+            copy(lu, a);
             timed(|| peer.getrf(n, lu, &mut ipiv))
         }));
     }
@@ -157,7 +175,7 @@ fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
         let sides = [("ours", Layout::RowMajor), ("by columns", Layout::ColMajor)].map(|(name, layout)| {
             let (a, mut lu, mut ipiv) = (&a, vec![0.0; n * n], vec![0; n]);
             Side::new(name, move || {
-                lu.copy_from_slice(a);
+                copy(&mut lu, a);
                 let view = MatMut::new(&mut lu, n, n, n, layout).expect("n² elements");
                 timed(|| {
                     assert_eq!(machine.getrf_into(Getrf::new(view, &mut ipiv)).expect("the factorisation works"), Info::default());
@@ -183,7 +201,7 @@ fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Repo
 /// most 1/(2n).
 pub fn triangle<T: Scalar>(n: usize) -> Vec<T> {
     let mut a = random::<T>(n * n, 4);
-    a.iter_mut().for_each(|x| *x = T::from_f64(x.to_f64() / n as f64));
+    a.par_iter_mut().with_min_len(MIN_LEN).for_each(|x| *x = T::from_f64(x.to_f64() / n as f64));
     a.iter_mut().step_by(n + 1).for_each(|x| *x = T::from_f64(2.0));
     a
 }
@@ -200,14 +218,14 @@ fn trsm_of<T: Scalar + ComplexField>(
     let mut results = vec![vec![T::ZERO; n * nrhs]; peers.list.len() + 1];
     let (ours, theirs) = results.split_first_mut().expect("ours is there");
     let mut sides = vec![Side::new("ours", || {
-        ours.copy_from_slice(&b);
+        copy(ours, &b);
         let x = MatMut::col_major(ours, n, nrhs).expect("n·nrhs elements");
         timed(|| machine.trsm(Trsm::new(square(&a, n), x)).expect("the solve works"))
     })];
     for (peer, x) in peers.list.iter().zip(theirs) {
         let (a, b) = (&a, &b);
         sides.push(Side::new(peer.name(), move || {
-            x.copy_from_slice(b);
+            copy(x, b);
             timed(|| peer.trsm(n, nrhs, a, x))
         }));
     }

@@ -9,6 +9,7 @@ use lapidary::opencl::list;
 use lapidary::{DType, DeviceFacts, Machine, Routine, Select};
 
 use self::sides::{Entrant, FIRST, Input, PAGEABLE, PINNED, RESIDENT, borrow, from_host, stay};
+use crate::cases::copy;
 use crate::cublas::{Cublas, Real};
 use crate::cusolver::Cusolver;
 use crate::gpu::ours::prepare;
@@ -138,7 +139,7 @@ impl<'a> Bench<'a> {
         let alloc = |machine: &Machine, len| machine.alloc_host::<T>(len).map_err(|error| error.to_string());
         let pin = |machine: &Machine, data: &[T]| {
             let mut memory = alloc(machine, data.len())?;
-            memory.copy_from_slice(data);
+            copy(&mut memory, data);
             Ok(Box::new(memory) as Input<'o, T>)
         };
         let pinned = operands.inputs().map(|data| pin(self.machine, data)).collect::<Result<Vec<_>, String>>()?;

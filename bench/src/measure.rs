@@ -40,7 +40,12 @@ impl Times {
 
 /// The largest magnitude of all values, or NaN if a value is NaN.
 pub fn largest(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(f64::abs).fold(0.0, |most, x| if x > most || x.is_nan() { x } else { most })
+    values.map(f64::abs).fold(0.0, larger)
+}
+
+/// The larger of two values, or NaN if one of them is NaN.
+pub fn larger(most: f64, x: f64) -> f64 {
+    if most.is_nan() || x <= most { most } else { x }
 }
 
 /// Measures the seconds that `work` takes.

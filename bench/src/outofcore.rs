@@ -4,7 +4,7 @@ use std::error::Error;
 
 use lapidary::{Machine, MatMut, Settings as Limits, flops};
 
-use crate::cases::random;
+use crate::cases::{copy, random};
 use crate::gpu::check::{HPL_THRESHOLD, hpl};
 use crate::measure::{Side, in_turn, timed};
 use crate::processor;
@@ -38,8 +38,8 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error
             let (a, b, memory) = (&a, &b, &memory);
             Side::new(*name, move || {
                 let [lu, x] = &mut **memory.borrow_mut();
-                lu.copy_from_slice(a);
-                x.copy_from_slice(b);
+                copy(lu, a);
+                copy(x, b);
                 let before = forget_peak();
                 let seconds = timed(|| solve(machine, n, lu, x));
                 figures.peak_bytes.get_or_insert(peak().saturating_sub(before));

@@ -5,7 +5,7 @@
 use std::panic::resume_unwind;
 use std::thread::{Builder, available_parallelism, scope};
 
-use lapidary::{Equilibration, Lu, Scalar};
+use lapidary::{Equilibration, Lu, Op, Scalar};
 use lapidary_conformance::oracle::double::two_sum;
 
 use crate::dense::{Dense, larger, largest};
@@ -74,13 +74,14 @@ impl Column {
 impl<'a, S: Scalar> Reference<'a, S> {
     /// Takes a system whose residuals are measured with `scales`, and computes the norm of the scaled A.
     pub fn new(a: &'a Dense<S>, b: &'a Dense<S>, scales: &'a Equilibration) -> Self {
-        let (mut sums, mut size) = (vec![0.0; a.cols()], 0.0);
-        a.for_each(|i, j, value| {
+        let mut columns = vec![(0.0, 0.0); a.cols()];
+        a.fold(Op::Trans, &vec![(); a.rows()], &mut columns, |(sum, size), (), i, j, value| {
             let scaled = scale(scales, i, j, value).abs();
-            sums[j] += scaled;
-            size = larger(size, scaled);
+            *sum += scaled;
+            *size = larger(*size, scaled);
         });
-        Reference { a, b, scales, norm: largest(&sums), size }
+        let (sums, sizes): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        Reference { a, b, scales, norm: largest(&sums), size: largest(&sizes) }
     }
 
     /// ‖R·A·C‖₁, the 1-norm of the scaled A.
@@ -147,7 +148,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
         let row = |(i, r): (usize, &i32)| lanes(&|l, column| libm::scalbn(b.at(i, first + l).to_f64(), r - column.shift));
         let mut sums: Vec<Sum> = self.scales.rows().iter().enumerate().map(row).map(Sum::new).collect();
         let x: Vec<Halves> = (0..self.a.cols()).map(|j| Halves::new(lanes(&|_, column| column.x[j]))).collect();
-        self.a.for_each(|i, j, value| sums[i].subtract(scale(self.scales, i, j, value), &x[j]));
+        self.a.fold(Op::NoTrans, &x, &mut sums, |sum, x, i, j, value| sum.subtract(scale(self.scales, i, j, value), x));
         sums
     }
 

@@ -1,12 +1,21 @@
-//! Matrices in host memory, which own their elements.
+//! Matrices in host memory, which own their elements. All hardware threads take part in passes over large matrices. The results do not
+//! depend on the number of threads.
 
 use lapidary::{DType, Layout, MatMut, MatRef, Op, Scalar};
+use rayon::prelude::*;
 
 use crate::failure::{Failure, Result};
 use crate::memory;
 
+/// Smallest number of elements for which one more thread takes part in a pass. After a pass, idle threads poll for work for some
+/// microseconds, which would disturb the timing of a short call.
+const MIN_LEN: usize = 1 << 18;
+
+/// Smallest number of adjacent sums for one thread in [`Dense::fold`], so that a thread reads adjacent elements.
+const MIN_SUMS: usize = 512;
+
 /// A packed matrix in host memory.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Dense<T> {
     data: Vec<T>,
     rows: usize,
@@ -23,8 +32,13 @@ impl<T: Scalar> Dense<T> {
 
     /// Allocates a column-major matrix of zeros. Fails if the host does not have enough memory.
     pub fn zeros(rows: usize, cols: usize) -> Result<Self> {
+        Self::generate(rows, cols, |_| T::ZERO)
+    }
+
+    /// Allocates a column-major matrix and sets the element with the index `index` in memory to `element(index)`.
+    fn generate(rows: usize, cols: usize, element: impl Fn(usize) -> T + Sync + Send) -> Result<Self> {
         let mut data = Self::room(rows, cols)?;
-        data.resize(rows * cols, T::ZERO);
+        (0..rows * cols).into_par_iter().with_min_len(MIN_LEN).map(element).collect_into_vec(&mut data);
         Ok(Dense { data, rows, cols, layout: Layout::ColMajor })
     }
 
@@ -37,9 +51,8 @@ impl<T: Scalar> Dense<T> {
 
     /// Draws a column-major matrix of uniform random numbers in [-0.5, 0.5).
     pub fn random(rows: usize, cols: usize, rng: &mut fastrand::Rng) -> Result<Self> {
-        let mut a = Self::zeros(rows, cols)?;
-        a.data.fill_with(|| T::from_f64(rng.f64() - 0.5));
-        Ok(a)
+        let seed = rng.u64(..);
+        Self::generate(rows, cols, |index| T::from_f64(uniform(seed, index as u64)))
     }
 
     /// Number of rows.
@@ -82,45 +95,86 @@ impl<T: Scalar> Dense<T> {
         }
     }
 
-    /// Calls `f(i, j, element)` for each element in the order of memory, so that the pass over the matrix is fast.
-    pub fn for_each(&self, mut f: impl FnMut(usize, usize, f64)) {
-        for (l, line) in self.data.chunks(self.line().max(1)).enumerate() {
-            for (e, value) in line.iter().enumerate() {
-                match self.layout {
-                    Layout::ColMajor => f(e, l, value.to_f64()),
-                    Layout::RowMajor => f(l, e, value.to_f64()),
-                }
-            }
-        }
+    /// Sets every element to `value`.
+    pub fn fill(&mut self, value: T) {
+        self.data.par_iter_mut().with_min_len(MIN_LEN).for_each(|element| *element = value);
+    }
+
+    /// Copies the elements of a matrix of the same shape and layout.
+    pub fn copy_from(&mut self, from: &Self) {
+        assert_eq!((self.rows, self.cols, self.layout), (from.rows, from.cols, from.layout));
+        self.data.par_iter_mut().zip(&from.data).with_min_len(MIN_LEN).for_each(|(to, from)| *to = *from);
     }
 
     /// Replaces every element by `f(i, j, element)`.
-    pub fn map(&mut self, f: impl Fn(usize, usize, f64) -> f64) {
-        let (line, layout) = (self.line().max(1), self.layout);
-        for (at, value) in self.data.iter_mut().enumerate() {
-            let (l, e) = (at / line, at % line);
-            let (i, j) = if layout == Layout::ColMajor { (e, l) } else { (l, e) };
-            *value = T::from_f64(f(i, j, value.to_f64()));
-        }
+    pub fn map(&mut self, f: impl Fn(usize, usize, f64) -> f64 + Sync) {
+        let (line, is_col_major) = (self.line().max(1), self.layout == Layout::ColMajor);
+        self.data.par_chunks_mut(line).enumerate().with_min_len(MIN_LEN.div_ceil(line)).for_each(|(l, values)| {
+            for (e, value) in values.iter_mut().enumerate() {
+                let (i, j) = if is_col_major { (e, l) } else { (l, e) };
+                *value = T::from_f64(f(i, j, value.to_f64()));
+            }
+        });
     }
 
     /// Makes a column-major copy of the matrix.
     pub fn to_col_major(&self) -> Result<Self> {
-        let mut copy = Self::zeros(self.rows, self.cols)?;
-        let rows = self.rows;
-        self.for_each(|i, j, value| copy.data[i + j * rows] = T::from_f64(value));
-        Ok(copy)
+        let (from, rows) = (self.view(), self.rows.max(1));
+        Self::generate(self.rows, self.cols, |index| from.at(index % rows, index / rows))
+    }
+
+    /// Multiplies op(A) by the vector `t` with any sum of products: calls `add(&mut sums[i], &t[j], i, j, a_ij)` for each element a_ij of
+    /// A, in the order of j. If `op` transposes A, the function calls `add(&mut sums[j], &t[i], i, j, a_ij)` in the order of i. A single
+    /// thread computes each sum, so that the sums do not depend on the number of threads.
+    pub fn fold<X: Sync, S: Send>(&self, op: Op, t: &[X], sums: &mut [S], add: impl Fn(&mut S, &X, usize, usize, f64) + Sync) {
+        assert_eq!((sums.len(), t.len()), op.shape((self.rows, self.cols)));
+        let (line, is_col_major) = (self.line().max(1), self.layout == Layout::ColMajor);
+        let min_sums = (MIN_LEN * sums.len() / self.data.len().max(1)).max(1);
+        let add = |sum: &mut S, t: &X, l: usize, e: usize, value: &T| {
+            let (i, j) = if is_col_major { (e, l) } else { (l, e) };
+            add(sum, t, i, j, value.to_f64());
+        };
+        if op.is_trans() == is_col_major {
+            // each sum is that of a line
+            sums.par_iter_mut().zip(self.data.par_chunks(line)).enumerate().with_min_len(min_sums).for_each(
+                |(l, (sum, values))| {
+                    values.iter().enumerate().zip(t).for_each(|((e, value), t)| add(sum, t, l, e, value));
+                },
+            );
+            return;
+        }
+        let block = min_sums.max(MIN_SUMS);
+        sums.par_chunks_mut(block).enumerate().for_each(|(b, sums)| {
+            for ((l, values), t) in self.data.chunks(line).enumerate().zip(t) {
+                let elements = (b * block..).zip(&values[b * block..]);
+                sums.iter_mut().zip(elements).for_each(|(sum, (e, value))| add(sum, t, l, e, value));
+            }
+        });
     }
 
     /// Computes `op(A)·t` in double precision. The function uses `weigh(i, j, a_ij)` in place of each element a_ij of A.
-    pub fn times(&self, op: Op, t: &[f64], weigh: impl Fn(usize, usize, f64) -> f64) -> Vec<f64> {
+    pub fn times(&self, op: Op, t: &[f64], weigh: impl Fn(usize, usize, f64) -> f64 + Sync) -> Vec<f64> {
         let mut y = vec![0.0; op.shape((self.rows, self.cols)).0];
-        self.for_each(|i, j, value| {
-            let weighed = weigh(i, j, value);
-            if op.is_trans() { y[j] += weighed * t[i] } else { y[i] += weighed * t[j] }
-        });
+        self.fold(op, t, &mut y, |y, t, i, j, value| *y += weigh(i, j, value) * t);
         y
     }
+}
+
+impl<T: Scalar> Clone for Dense<T> {
+    fn clone(&self) -> Self {
+        let mut data = Vec::new();
+        self.data.par_iter().with_min_len(MIN_LEN).copied().collect_into_vec(&mut data);
+        Dense { data, ..*self }
+    }
+}
+
+/// Number `index` of the generator `SplitMix64` (Steele, Lea and Flood 2014) with the seed `seed`, as a number in [-0.5, 0.5). Each
+/// number can be computed without those before it.
+fn uniform(seed: u64, index: u64) -> f64 {
+    let z = seed.wrapping_add((index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
 }
 
 /// The largest value, or NaN if a value is NaN. [`f64::max`] would ignore NaN.
@@ -210,6 +264,23 @@ mod tests {
         assert_eq!(a.times(Op::NoTrans, &[1.0, 1.0, 1.0], |_, _, v| v), [2.0, 3.0]);
         assert_eq!(a.times(Op::Trans, &[1.0, 1.0], |_, _, v| v), [5.0, 3.0, -3.0]);
         assert!(largest(&[1.0, f64::NAN, 2.0]).is_nan());
+    }
+
+    #[test]
+    fn numbers_and_sums_do_not_depend_on_the_number_of_threads() {
+        let compute = || {
+            let mut a = Dense::<f64>::random(1200, 800, &mut fastrand::Rng::with_seed(1)).unwrap();
+            a.map(|i, j, value| if i == j { 1.0 } else { value });
+            let products = [(Op::NoTrans, 800), (Op::Trans, 1200)].map(|(op, len)| a.times(op, &vec![1.1; len], |_, _, v| v));
+            (a.clone(), a.to_col_major().unwrap(), products)
+        };
+        let with = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(compute);
+        let (a, copy, products) = with(1);
+        assert_eq!(a, copy);
+        let row_1: f64 = (0..800).map(|j| a.view().at(1, j) * 1.1).sum();
+        let column_1: f64 = (0..1200).map(|i| a.view().at(i, 1) * 1.1).sum();
+        assert_eq!([products[0][1], products[1][1]], [row_1, column_1]);
+        assert!(with(3) == (a, copy, products));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! precision, and not by the routines under test.
 
 use lapidary::{Diag, Equilibration, Op, Scalar, Side, Uplo};
+use rayon::prelude::*;
 
 use crate::accuracy::Reference;
-use crate::dense::{Dense, largest};
+use crate::dense::{Dense, larger, largest};
 
 /// Largest accepted residual of a factorisation or a solution (bound 8).
 pub const LU_THRESHOLD: f64 = 30.0;
@@ -150,7 +151,8 @@ pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f6
     }
     let at = a.times(Op::NoTrans, &t, |_, _, value| value);
     let r: Vec<f64> = plut.iter().zip(&at).map(|(l, r)| l - r).collect();
-    ratio(sum_abs(&r), n as f64 * a.view().norm_1() * sum_abs(&t) * epsilon::<T>())
+    let norm_1 = largest(&a.times(Op::Trans, &vec![1.0; m], |_, _, value| value.abs()));
+    ratio(sum_abs(&r), n as f64 * norm_1 * sum_abs(&t) * epsilon::<T>())
 }
 
 /// Exchanges row i of A with row `ipiv[i]`, for each i in order. Returns the number of elements in which the result differs from
@@ -160,7 +162,7 @@ pub fn exchanges<T: Scalar>(a: &Dense<T>, ipiv: &[i32], moved: &Dense<T>) -> f64
     for (i, &p) in ipiv.iter().enumerate() {
         rows.swap(i, usize::try_from(p).unwrap_or(i));
     }
-    let columns = a.data().chunks(a.rows().max(1)).zip(moved.data().chunks(a.rows().max(1)));
+    let columns = a.data().par_chunks(a.rows().max(1)).zip(moved.data().par_chunks(a.rows().max(1)));
     columns.map(|(from, to)| rows.iter().zip(to).filter(|&(&row, element)| from[row] != *element).count()).sum::<usize>() as f64
 }
 
@@ -174,9 +176,10 @@ fn lower_times<T: Scalar>(lu: &Dense<T>, v: &[f64]) -> Vec<f64> {
 }
 
 fn largest_multiplier<T: Scalar>(lu: &Dense<T>) -> f64 {
-    let mut most: f64 = 0.0;
-    lu.for_each(|i, j, value| most = if i > j { most.max(value.abs()) } else { most });
-    most
+    let mut of_columns = vec![0.0; lu.cols()];
+    let below = |i, j, value: f64| if i > j { value.abs() } else { 0.0 };
+    lu.fold(Op::Trans, &vec![(); lu.rows()], &mut of_columns, |most, (), i, j, value| *most = larger(*most, below(i, j, value)));
+    largest(&of_columns)
 }
 
 #[cfg(test)]

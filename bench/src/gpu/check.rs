@@ -2,15 +2,20 @@
 //! n² operations. `docs/numerics.md` states the bounds.
 
 use lapidary::Scalar;
+use rayon::prelude::*;
 
 use super::problem::{Operands, Problem, Product};
-use crate::measure::largest;
+use crate::cases::{MIN_LEN, random};
+use crate::measure::{larger, largest};
 
 /// Largest accepted residual of a factorisation (bound 8).
 const LU_THRESHOLD: f64 = 30.0;
 
 /// Bound 9: largest accepted residual of the solution of a system.
 pub const HPL_THRESHOLD: f64 = 16.0;
+
+/// Smallest number of adjacent sums for one thread in a product, so that a thread reads adjacent elements.
+const MIN_SUMS: usize = 512;
 
 /// A vector, and the same sums of magnitudes, with which the rounding errors of the vector grow.
 struct Sums {
@@ -53,23 +58,47 @@ impl Part {
 impl Sums {
     /// A vector with elements between 0.5 and 1.5.
     fn probe(len: usize) -> Self {
-        let values: Vec<f64> = crate::cases::random::<f64>(len, 7).into_iter().map(|x| x + 1.0).collect();
+        let values: Vec<f64> = random::<f64>(len, 7).into_iter().map(|x| x + 1.0).collect();
         Sums { magnitudes: values.clone(), values }
     }
 
-    /// The product of a part of a column-major matrix with `rows` rows, or of its transpose, and the vector.
+    /// A vector of zeros whose magnitudes are 1. The magnitudes of its product with a matrix are the sums of the magnitudes of the
+    /// elements.
+    fn magnitudes(len: usize) -> Self {
+        Sums { values: vec![0.0; len], magnitudes: vec![1.0; len] }
+    }
+
+    /// The product of a part of a column-major matrix with `rows` rows, or of its transpose, and the vector. A single thread computes
+    /// each sum, so that the sums do not depend on the number of threads.
     fn times<T: Scalar>(&self, a: &[T], rows: usize, trans: bool, part: Part) -> Sums {
         let columns = a.len() / rows.max(1);
-        let len = if trans { columns } else { rows };
+        let (len, terms) = if trans { (columns, rows) } else { (rows, columns) };
+        assert_eq!(self.values.len(), terms);
         let (mut values, mut magnitudes) = (vec![0.0; len], vec![0.0; len]);
-        for (j, column) in a.chunks(rows.max(1)).enumerate() {
-            for (i, x) in column.iter().enumerate() {
-                let (from, to) = if trans { (i, j) } else { (j, i) };
-                let x = part.weigh(i, j, x.to_f64());
-                values[to] += x * self.values[from];
-                magnitudes[to] += x.abs() * self.magnitudes[from];
-            }
+        let t = || self.values.iter().zip(&self.magnitudes);
+        let add = |(value, magnitude): (&mut f64, &mut f64), (t, of_t): (&f64, &f64), x: f64| {
+            *value += x * t;
+            *magnitude += x.abs() * of_t;
+        };
+        let min_sums = (MIN_LEN * len / a.len().max(1)).max(1);
+        if trans {
+            let columns = values.par_iter_mut().zip(&mut magnitudes).zip(a.par_chunks(rows.max(1)));
+            columns.enumerate().with_min_len(min_sums).for_each(|(j, ((value, magnitude), column))| {
+                for ((i, x), t) in column.iter().enumerate().zip(t()) {
+                    add((value, magnitude), t, part.weigh(i, j, x.to_f64()));
+                }
+            });
+            return Sums { values, magnitudes };
         }
+        let block = min_sums.max(MIN_SUMS);
+        values.par_chunks_mut(block).zip(magnitudes.par_chunks_mut(block)).enumerate().for_each(|(b, (values, magnitudes))| {
+            for ((j, column), t) in a.chunks(rows.max(1)).enumerate().zip(t()) {
+                let elements = (b * block..).zip(&column[b * block..]);
+                for (sum, (i, x)) in values.iter_mut().zip(&mut *magnitudes).zip(elements) {
+                    add(sum, t, part.weigh(i, j, x.to_f64()));
+                }
+            }
+        });
         Sums { values, magnitudes }
     }
 
@@ -149,8 +178,9 @@ fn of_solution<T: Scalar>(n: usize, nrhs: usize, [l, b, x]: [&[T]; 3]) -> f64 {
 /// LAPACK's dget01 along a vector t: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε). Infinite if a pivot lies outside the matrix, or if an
 /// element of L above 1 shows a wrong pivot.
 fn of_factors<T: Scalar>(n: usize, a: &[T], lu: &[T], pivots: &[usize]) -> f64 {
-    let multipliers = lu.chunks(n.max(1)).enumerate().flat_map(|(j, column)| column[j + 1..].iter().map(|x| x.to_f64()));
-    if pivots.len() != n || largest(multipliers) > 1.0 + 4.0 * T::UNIT_ROUNDOFF {
+    let below = |(j, column): (usize, &[T])| largest(column[j + 1..].iter().map(|x| x.to_f64()));
+    let multiplier = lu.par_chunks(n.max(1)).enumerate().map(below).reduce(|| 0.0, larger);
+    if pivots.len() != n || multiplier > 1.0 + 4.0 * T::UNIT_ROUNDOFF {
         return f64::INFINITY;
     }
     let t = Sums::probe(n);
@@ -163,22 +193,18 @@ fn of_factors<T: Scalar>(n: usize, a: &[T], lu: &[T], pivots: &[usize]) -> f64 {
     }
     let expected = t.times(a, n, false, Part::All);
     let residual: f64 = product.values.iter().zip(&expected.values).map(|(x, y)| (x - y).abs()).sum();
-    let norm = largest(a.chunks(n.max(1)).map(|column| column.iter().map(|x| x.to_f64().abs()).sum()));
+    let norm = largest(Sums::magnitudes(n).times(a, n, true, Part::All).magnitudes.into_iter());
     if residual == 0.0 { 0.0 } else { residual / (n as f64 * norm * t.norm() * 2.0 * T::UNIT_ROUNDOFF) }
 }
 
 /// Bound 9: ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
 pub fn hpl<T: Scalar>(n: usize, a: &[T], b: &[T], x: &[T]) -> f64 {
-    let (mut rest, mut sums) = (b.iter().map(|b| b.to_f64()).collect::<Vec<_>>(), vec![0.0; n]);
-    for (column, x) in a.chunks(n.max(1)).zip(x) {
-        for ((rest, sum), a) in rest.iter_mut().zip(&mut sums).zip(column) {
-            *rest -= a.to_f64() * x.to_f64();
-            *sum += a.to_f64().abs();
-        }
-    }
+    let values = x.iter().map(|x| x.to_f64()).collect();
+    let product = Sums { values, magnitudes: vec![1.0; n] }.times(a, n, false, Part::All);
+    let rest = b.iter().zip(product.values).map(|(b, ax)| b.to_f64() - ax);
     let norm = |v: &[T]| largest(v.iter().map(|x| x.to_f64()));
-    let scale = largest(sums.into_iter()) * norm(x) + norm(b);
-    largest(rest.into_iter()) / (2.0 * T::UNIT_ROUNDOFF * scale * n as f64)
+    let scale = largest(product.magnitudes.into_iter()) * norm(x) + norm(b);
+    largest(rest) / (2.0 * T::UNIT_ROUNDOFF * scale * n as f64)
 }
 
 #[cfg(test)]
@@ -206,6 +232,25 @@ mod tests {
         let solve = operands(Problem::Solve { n: 2, nrhs: 1 }, &[2., 1., 9., 4.], &[2., 9.]);
         assert_eq!(check(&solve, &[1., 2.], &[]), Ok(()));
         assert!(check(&solve, &[1., 2.1], &[]).is_err());
+    }
+
+    #[test]
+    fn numbers_and_sums_do_not_depend_on_the_number_of_threads() {
+        let (rows, columns) = (1200, 800);
+        let compute = || {
+            let a = random::<f64>(rows * columns, 1);
+            let products = [(false, columns), (true, rows)].map(|(trans, len)| {
+                let Sums { values, magnitudes } = Sums::probe(len).times(&a, rows, trans, Part::Lower);
+                [values, magnitudes]
+            });
+            (a, products)
+        };
+        let with = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(compute);
+        let (a, products) = with(1);
+        let row: f64 = Sums::probe(columns).values.iter().enumerate().map(|(j, t)| a[1000 + j * rows] * t).sum();
+        let column: f64 = Sums::probe(rows).values.iter().enumerate().skip(700).map(|(i, t)| a[i + 700 * rows] * t).sum();
+        assert_eq!([products[0][0][1000], products[1][0][700]], [row, column]);
+        assert!(with(3) == (a, products));
     }
 
     #[test]

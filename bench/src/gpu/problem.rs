@@ -2,7 +2,7 @@
 
 use lapidary::{DType, Routine, Scalar, flops};
 
-use crate::cases::{name, poison, random, triangle};
+use crate::cases::{copy, filled, name, poison, random, triangle};
 
 /// A routine and the sizes of its matrices, which are all column-major and packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl<T: Scalar> Operands<T> {
     /// finds a call that writes nothing.
     pub fn unwritten(&self) -> Vec<T> {
         let [.., (rows, cols)] = self.problem.shapes();
-        vec![T::from_f64(f64::NAN); rows * cols]
+        filled(rows * cols, T::from_f64(f64::NAN))
     }
 
     /// The operands that a call reads and does not overwrite.
@@ -195,8 +195,8 @@ impl<T: Scalar> Operands<T> {
         };
         let [first, second] = overwritten;
         let (to_first, to_second) = result.split_at_mut(first.len());
-        to_first.copy_from_slice(first);
-        to_second.copy_from_slice(second);
+        copy(to_first, first);
+        copy(to_second, second);
     }
 
     /// Name of the routine with the letter of the element type, such as `dgemm`.

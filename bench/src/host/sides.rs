@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use lapidary::{Machine, MatMut, MatRef};
 
+use crate::cases::copy;
 use crate::cublas::Real;
 use crate::gpu::Prepared;
 use crate::gpu::check::{check, check_product};
@@ -56,7 +57,7 @@ impl<'a, T: Real> Entrant<'a, T> {
     /// Returns the seconds of the call alone.
     pub fn run(&mut self, operands: &Operands<T>, before: Option<&[T]>) -> Result<f64, String> {
         match before {
-            Some(before) => self.result.copy_from_slice(before),
+            Some(before) => copy(&mut self.result, before),
             None => operands.restore(&mut self.result),
         }
         let (seconds, pivots) = (self.call)(before.map_or(T::ZERO, |_| T::ONE), &mut self.result)?;

@@ -21,7 +21,7 @@ impl<T: Scalar> OnDevice<T> {
         }
         let ld = (rows + 1) | 1;
         let mut padded = Dense::zeros(ld, matrix.cols())?;
-        padded.data_mut().fill(T::from_f64(f64::NAN));
+        padded.fill(T::from_f64(f64::NAN));
         for (to, from) in padded.data_mut().chunks_mut(ld).zip(matrix.data().chunks(rows.max(1))) {
             to[..rows].copy_from_slice(from);
         }

@@ -47,7 +47,7 @@ pub const UNSET: i32 = i32::MIN / 2;
 
 /// Matrices and pivots of a call, named as in BLAS and LAPACK.
 #[derive(Clone)]
-pub struct Operands<T> {
+pub struct Operands<T: Scalar> {
     /// The matrix A, or its LU factors.
     pub a: Dense<T>,
     /// The matrix B.
@@ -326,21 +326,20 @@ fn operands<T: Scalar>(shape: &Shape, seed: u64) -> Result<Operands<T>> {
 /// Restores in `work` the operands that a call overwrites. The function fills outputs with invalid values, so that a call which
 /// writes nothing fails its check.
 fn prepare<T: Scalar>(shape: &Shape, inputs: &Operands<T>, work: &mut Operands<T>) {
-    let restore = |to: &mut Dense<T>, from: &Dense<T>| to.data_mut().copy_from_slice(from.data());
     match shape.routine {
-        Routine::Gemm => work.c.data_mut().fill(T::from_f64(f64::NAN)),
-        Routine::Trsm => restore(&mut work.b, &inputs.b),
+        Routine::Gemm => work.c.fill(T::from_f64(f64::NAN)),
+        Routine::Trsm => work.b.copy_from(&inputs.b),
         Routine::Getrs => {
-            restore(&mut work.b, &inputs.b);
+            work.b.copy_from(&inputs.b);
             work.ipiv.copy_from_slice(&inputs.ipiv);
         }
         Routine::Getrf | Routine::Gesv => {
-            restore(&mut work.a, &inputs.a);
-            restore(&mut work.b, &inputs.b);
+            work.a.copy_from(&inputs.a);
+            work.b.copy_from(&inputs.b);
             work.ipiv.fill(UNSET);
         }
         Routine::Laswp => {
-            restore(&mut work.a, &inputs.a);
+            work.a.copy_from(&inputs.a);
             work.ipiv.copy_from_slice(&inputs.ipiv);
         }
     }

@@ -107,7 +107,7 @@ impl<'m, T: Scalar> Columns<'m, T> {
     fn upload(machine: &Machine, task: Task, [a, b]: &[Dense<T>; 2], is_padded: bool) -> Result<[OnDevice<T>; 3]> {
         let rows = if task == Task::Scale { 1 } else { a.rows() };
         let mut c = Dense::zeros(rows, a.cols())?;
-        c.data_mut().fill(T::from_f64(f64::NAN));
+        c.fill(T::from_f64(f64::NAN));
         let upload = |matrix| OnDevice::new(machine, matrix, is_padded);
         Ok([upload(a)?, upload(b)?, upload(&c)?])
     }

@@ -109,20 +109,23 @@ pub struct Lookahead {
 }
 
 impl Lookahead {
-    /// Maximum number of panels, unless the panels have the maximum width. With more panels, the updates are products with few terms.
-    const MAX_PANELS: usize = 8;
-    /// Maximum number of columns of a panel, unless the minimum is larger. The factorisation of a panel is slower for each operation than an
-    /// update, and its share of all operations grows with the width of the panels.
-    const MAX_WIDTH: usize = 4096;
+    /// Maximum number of narrow and of wide panels, unless the panels have the maximum width. With more panels, the updates are products with
+    /// few terms.
+    const MAX_PANELS: [usize; 2] = [8, 16];
+    /// Maximum number of columns of narrow and of wide panels, unless the minimum is larger. The factorisation of a panel is slower for each
+    /// operation than an update, and its share of all operations grows with the width of the panels. LU of order 32768 took 5 to 8 % less time
+    /// with 16 panels of 2048 columns than with 8 of 4096. LU of order 65536 took as long with 32 panels as with 16
+    /// wide ones (`bench/results/opencl/2026-11-28-h200-host.txt`).
+    const MAX_WIDTH: [usize; 2] = [2048, 4096];
     /// Number of columns of which a width above the minimum is a multiple, so that panels consist of whole tiles of products.
     const UNIT: usize = 128;
 
     /// Returns the number of columns of a panel of a matrix of this order; `None` if LU does not work in panels.
     #[must_use]
     pub fn width(&self, order: usize) -> Option<usize> {
-        let width_of_max_panels = order.div_ceil(Self::MAX_PANELS);
-        let most = width_of_max_panels.next_multiple_of(Self::UNIT).min(Self::MAX_WIDTH);
-        let width = if width_of_max_panels <= self.min_nb { self.min_nb } else { most.max(self.min_nb) };
+        let limits = Self::MAX_PANELS.into_iter().zip(Self::MAX_WIDTH);
+        let least = limits.map(|(panels, widest)| order.div_ceil(panels).min(widest)).fold(0, usize::max);
+        let width = if least <= self.min_nb { self.min_nb } else { least.next_multiple_of(Self::UNIT) };
         (order >= self.min_order).then_some(width)
     }
 }

@@ -336,3 +336,12 @@ fn the_columns_of_a_distributed_matrix_fit_into_the_memory_of_each_device() {
         }
     }
 }
+
+#[test]
+fn panels_in_a_second_queue_are_wide_if_there_are_many() {
+    let panels = Lookahead { min_order: 2048, min_nb: 1024 };
+    let widths = [2047, 4096, 12_000, 16_384, 32_768, 49_152, 65_536, 131_072].map(|order| panels.width(order));
+    let expected = [None, Some(1024), Some(1536), Some(2048), Some(2048), Some(3072), Some(4096), Some(4096)];
+    assert_eq!(widths, expected);
+    assert_eq!(Lookahead { min_nb: 5000, ..panels }.width(65_536), Some(5000));
+}

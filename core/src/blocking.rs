@@ -115,7 +115,7 @@ impl Lookahead {
     /// Maximum number of columns of narrow and of wide panels, unless the minimum is larger. The factorisation of a panel is slower for each
     /// operation than an update, and its share of all operations grows with the width of the panels. LU of order 32768 took 5 to 8 % less time
     /// with 16 panels of 2048 columns than with 8 of 4096. LU of order 65536 took as long with 32 panels as with 16
-    /// wide ones (`bench/results/opencl/2026-11-28-h200-host.txt`).
+    /// wide ones (`docs/performance.md`).
     const MAX_WIDTH: [usize; 2] = [2048, 4096];
     /// Number of columns of which a width above the minimum is a multiple, so that panels consist of whole tiles of products.
     const UNIT: usize = 128;

@@ -109,13 +109,13 @@ pub struct Lookahead {
 }
 
 impl Lookahead {
-    /// Maximum number of narrow and of wide panels, unless the panels have the maximum width. With more panels, the updates are products with
-    /// few terms.
+    /// Maximum numbers of panels, each with panels up to the corresponding [`MAX_WIDTH`](Self::MAX_WIDTH): the width is the larger of the two.
+    /// With more panels, the updates are products with few terms.
     const MAX_PANELS: [usize; 2] = [8, 16];
-    /// Maximum number of columns of narrow and of wide panels, unless the minimum is larger. The factorisation of a panel is slower for each
+    /// Maximum numbers of columns of a panel, unless the minimum is larger. The factorisation of a panel is slower for each
     /// operation than an update, and its share of all operations grows with the width of the panels. LU of order 32768 took 5 to 8 % less time
-    /// with 16 panels of 2048 columns than with 8 of 4096. LU of order 65536 took as long with 32 panels as with 16
-    /// wide ones (`docs/performance.md`).
+    /// with 16 panels of 2048 columns than with 8 of 4096. LU of order 65536 in `f32` took as long with panels
+    /// of 2048 columns as with 4096 (`docs/performance.md`).
     const MAX_WIDTH: [usize; 2] = [2048, 4096];
     /// Number of columns of which a width above the minimum is a multiple, so that panels consist of whole tiles of products.
     const UNIT: usize = 128;

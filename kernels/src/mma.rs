@@ -1,5 +1,5 @@
-//! Parameters of the kernel `gemm_mma`, which copies the next slices to local memory while it multiplies. The matrix units of a GPU
-//! multiply, or, in single precision, the work-items.
+//! Parameters of the kernel `gemm_mma`, which copies the next slices to local memory while it multiplies. In double precision, the matrix
+//! units of a GPU multiply. In single precision, the work-items or the matrix units multiply (`unit`).
 
 use lapidary_core::{DType, Limits};
 
@@ -26,7 +26,7 @@ pub struct MmaParams {
     /// Number of parts into which the terms of a product are divided, 1 for no division.
     pub split: usize,
     /// Number of terms of an instruction: in double precision 8 for `mma.m16n8k8` (compute capability 9.0) and 4 for `mma.m8n8k4` (8.0). In
-    /// single precision 8 for `mma.m16n8k8` of factors in two parts, and 1 for multiply-adds.
+    /// single precision 1 for multiply-adds, and 8 for `mma.m16n8k8` of factors in two parts, which violates bound 5 of `docs/numerics.md`.
     pub unit: usize,
     /// Whether the kernel computes products of all sizes and operands of all alignments. If not set, the kernel is used only for
     /// products of whole tiles of aligned operands.
@@ -55,8 +55,8 @@ const SHUFFLED_LINES: usize = 8;
 /// Number of terms in a pass of copies along the terms in single precision. A sub-group copies 8 terms of 4 lines,
 /// one element to each of the 32 banks.
 const TERMS_OF_PASS: usize = 8;
-/// Minimum number of terms of a product in single precision by matrix units. The error of shorter sums may exceed bound 1 of
-/// `docs/numerics.md`.
+/// Minimum number of terms of a product in single precision by matrix units: one slice. The bound of the error (`split.cl`) is below bound 1
+/// of `docs/numerics.md` from 12 terms on.
 const FEWEST_TERMS: usize = 32;
 
 /// Returns whether the matrix units multiply, and not the work-items.
@@ -147,7 +147,7 @@ impl MmaParams {
         ]
     }
 
-    /// Returns the conditions in single precision, each with its reason.
+    /// Returns the conditions if the work-items multiply, each with its reason.
     fn rules_of_items(&self) -> Vec<(bool, &'static str)> {
         let MmaParams { mwg, nwg, kwg, mw, nw, unit, .. } = *self;
         vec![

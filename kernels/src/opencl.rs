@@ -118,7 +118,7 @@ fn instructions(dtype: DType, unit: usize, ptx: bool) -> Vec<&'static str> {
     match dtype {
         _ if !multiplies_by_units(dtype, unit) => vec![copies],
         DType::F64 => vec![copies, mma],
-        DType::F32 | DType::I32 => vec!["#define SINGLE\n", copies, mma, include_str!("opencl/split.cl")],
+        DType::F32 | DType::I32 => vec!["#define TWO_PARTS\n", copies, mma, include_str!("opencl/split.cl")],
     }
 }
 

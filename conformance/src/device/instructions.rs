@@ -57,7 +57,7 @@ impl Instructions<'_> {
         self.expect_pass(|trial| product_beside_nan::<T>(&mut Launches::new(trial), ops, sizes));
     }
 
-    /// Tests `gemm` on factors from the smallest subnormal numbers to large ones.
+    /// Tests `gemm` on factors from the smallest subnormal numbers to nearly the largest numbers.
     pub fn product_of_all_magnitudes<T: Scalar>(&self, ops: [Op; 2], sizes: [usize; 3]) {
         self.expect_pass(|trial| product_of_all_magnitudes::<T>(&mut Launches::new(trial), ops, sizes));
     }
@@ -164,8 +164,8 @@ fn product_of<T: Scalar>(
     seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))
 }
 
-/// Tests a product of rows and columns of different magnitudes: elements of A from η to large numbers, and columns of B whose products with
-/// the large rows do not overflow. Some results are subnormal.
+/// Tests a product of rows and columns of different magnitudes: elements of A from η to 1, and columns of B up to near the largest number. No
+/// product overflows, and some results are subnormal.
 fn product_of_all_magnitudes<T: Scalar>(
     on: &mut Launches<'_>,
     [op_a, op_b]: [Op; 2],
@@ -173,7 +173,7 @@ fn product_of_all_magnitudes<T: Scalar>(
 ) -> Result<(), Failure> {
     let (eta, large) = (bounds::eta::<T>(), 1.0 / T::MIN_POSITIVE);
     let of_rows = [eta * 4096.0, T::MIN_POSITIVE, 1.0];
-    let of_columns = [1.0, large.sqrt(), large / 1024.0];
+    let of_columns = [1.0, large / 8_388_608.0, large / 1024.0];
     let scaled = |values: Dense, factor: &dyn Fn(usize, usize) -> f64| {
         Dense::from_fn(values.rows(), values.cols(), |i, j| T::from_f64(values.at(i, j) * factor(i, j)).to_f64())
     };

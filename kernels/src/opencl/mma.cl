@@ -6,7 +6,7 @@
 // In single precision, the unit ignores the last 13 bits of p and q (the type tf32), and adds in single precision.
 #define FRAGMENTS __local real (*const exchanged)[6] = 0;
 static void multiply(real sum[4], const real p[4], const real q[2], __local real (*exchanged)[6]) {
-#ifdef SINGLE
+#ifdef TWO_PARTS
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(as_uint(p[0])), "r"(as_uint(p[1])), "r"(as_uint(p[2])), "r"(as_uint(p[3])), "r"(as_uint(q[0])), "r"(as_uint(q[1])));
@@ -23,7 +23,7 @@ static void multiply(real sum[4], const real p[4], const real q[2], __local real
 }
 
 // Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions.
-#ifdef SINGLE
+#ifdef TWO_PARTS
 static void read_element(real *x, Address at) {
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(*x) : "r"(at));
 }

@@ -6,7 +6,7 @@
 #define FRAGMENTS \
     __local real fragments[ITEMS][6]; \
     __local real (*const exchanged)[6] = fragments + get_local_id(0) / 32 * 32;
-#ifdef SINGLE
+#ifdef TWO_PARTS
 #define PART(x) as_float(as_uint(x) & 0xffffe000)
 #else
 #define PART(x) (x)

@@ -3,20 +3,21 @@
 //     2^13·x = high + low,    where high is 2^13·x rounded to 11 bits, and low is the exact rest, of which the unit takes 11 bits.
 // Then 2^26·p·q is p.high·q.high + (p.low·q.high + p.high·q.low), apart from p.low·q.low. The unit may cut off bits when it adds. The products
 // of the high parts in 8 terms are therefore one sum, and a work-item adds these sums in single precision. The other products are smaller by
-// 2^-11, and so is what the unit cuts off of their sum. The factor 2^13 makes the parts of subnormal elements multiples of the smallest number
-// of the unit.
+// 2^-11, and so is what the unit cuts off of their sum: at most k/200 times u for k terms. The factor 2^13 makes the parts of subnormal
+// elements multiples of the smallest number of the unit.
 //
 // With u = 2^-24, the parts differ from 2^13·x by at most 2u·|2^13·x|, and p.low·q.low is at most 4u·|p·q|. If the unit keeps 24 bits of each
-// term, it cuts off at most 18u of a sum of 8 terms. The whole error of a sum of k terms is at most k/8 + 28 times u of the sum of magnitudes,
+// term, it cuts off at most 18u of a sum of 8 terms. The whole error of a sum of k terms is at most k/7 + 28 times u of the sum of magnitudes,
 // below the 2·(k + 3)·u of bound 1 (docs/numerics.md) for k >= 32. If scaled elements or sums exceed the largest number, the kernel computes
-// the sums by fma.
+// the sums by fma. Sums of integers may be rounded, which violates bound 5: low may have 12 bits, and p.low·q.low is left out.
 //
 // Method: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
 // (2022).
 #define PRODUCT 8
 #define SCALE 0x1p13f
 
-// Splits x into `high` and `low`. If x is infinite or NaN, or if `high` exceeds the largest number, `low` is NaN or infinite.
+// Splits x into `high` and `low`. If x is infinite or NaN, or if `high` exceeds the largest number, `low` is NaN or infinite. If x is NaN, the
+// addition may turn `high` into a number: 0x7fffffff becomes -0.
 static void split(float x, float *high, float *low) {
     const float scaled = x * SCALE;
     // adds half of the last place that is kept, so that the cut is a rounding

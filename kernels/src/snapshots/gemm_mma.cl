@@ -65,7 +65,7 @@ static void copy_part(Address to, __global const real *from, int v, int bytes) {
 // In single precision, the unit ignores the last 13 bits of p and q (the type tf32), and adds in single precision.
 #define FRAGMENTS __local real (*const exchanged)[6] = 0;
 static void multiply(real sum[4], const real p[4], const real q[2], __local real (*exchanged)[6]) {
-#ifdef SINGLE
+#ifdef TWO_PARTS
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(as_uint(p[0])), "r"(as_uint(p[1])), "r"(as_uint(p[2])), "r"(as_uint(p[3])), "r"(as_uint(q[0])), "r"(as_uint(q[1])));
@@ -82,7 +82,7 @@ static void multiply(real sum[4], const real p[4], const real q[2], __local real
 }
 
 // Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions.
-#ifdef SINGLE
+#ifdef TWO_PARTS
 static void read_element(real *x, Address at) {
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(*x) : "r"(at));
 }
@@ -110,9 +110,9 @@ static Address opaque(Address at) {
 // One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// In single precision, work-items hold four more elements per product (split.cl). The instruction itself numbers lines and terms in another order, which does not change the sum. In the order above, the elements that a
-// work-item reads are neighbours in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be neighbours.
-// Work-items then hold the terms t + 4s instead of 2t + s.
+// In single precision, work-items hold four more elements per product (split.cl). The instruction itself numbers lines and terms in another
+// order, which does not change the sum. In the order above, the elements that a work-item reads are neighbours in memory. If the terms of
+// both factors are contiguous in memory, the elements of P cannot be neighbours. Work-items then hold the terms t + 4s instead of 2t + s.
 //
 // A chunk is a pair of neighbouring elements. Chunks are permuted, so that the work-items of a sub-group read from different banks of local
 // memory, with S = 2 in double precision and S = 4 in single precision:
@@ -120,7 +120,7 @@ static Address opaque(Address at) {
 //     If the terms are contiguous in memory, chunk c of the terms of line l is at place c ^ 4·(l % S).
 //     If the terms of both factors are contiguous, chunks are not permuted. The distance of two lines is then P_LINE or Q_LINE.
 
-#ifdef SINGLE
+#ifdef TWO_PARTS
 #define S 4
 #define PAIR float2
 #else
@@ -311,7 +311,7 @@ static void write(const real sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_
             }
 }
 
-#ifdef SINGLE
+#ifdef TWO_PARTS
 // element (i, term) of op(A) and element (term, j) of op(B)
 #define OF_A(i, term) (TRANS_A ? AT(a, term, i) : AT(a, i, term))
 #define OF_B(term, j) (TRANS_B ? AT(b, j, term) : AT(b, term, j))
@@ -325,13 +325,14 @@ static int join(float sum[P_PARTS][Q_PARTS][PRODUCT]) {
         for (int x = 0; x < Q_PARTS; ++x)
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                sum[y][x][e] = (sum[y][x][e] + sum[y][x][4 + e]) / (SCALE * SCALE);
+                sum[y][x][e] = (sum[y][x][e] + sum[y][x][4 + e]) * (1 / (SCALE * SCALE));
                 is_finite &= isfinite(sum[y][x][e]);
             }
     return is_finite;
 }
 
-// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. Scaled factors that are infinite have other sums. The sub-group's elements of C begin at element (i_first, j_first).
+// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The scaled sums may be infinite or NaN although the exact sums are
+// finite. The sub-group's elements of C begin at element (i_first, j_first).
 static void by_fma(float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong begin, ulong end, ulong m, ulong n,
                    IN(a), IN(b)) {
     const uint g = lane / 4, t = lane % 4;
@@ -575,7 +576,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         }
 
         const ulong i = tile_i * (ulong)MWG + i_of_sub_group, j = tile_j * (ulong)NWG + j_of_sub_group;
-#ifdef SINGLE
+#ifdef TWO_PARTS
         if (!join(sum)) by_fma(sum, lane, i, j, begin, end, m, n, a, a_at, a_ld, b, b_at, b_ld);
 #endif
         write(sum, lane, i, j, m, n, alpha, beta, c, c_at + part * n * c_ld, c_ld);

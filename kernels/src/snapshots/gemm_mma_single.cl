@@ -391,7 +391,7 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
         }
 
         const ulong i = tile_i * (ulong)MWG + i_of_sub_group, j = tile_j * (ulong)NWG + j_of_sub_group;
-#ifdef SINGLE
+#ifdef TWO_PARTS
         if (!join(sum)) by_fma(sum, lane, i, j, begin, end, m, n, a, a_at, a_ld, b, b_at, b_ld);
 #endif
         write(sum, lane, i, j, m, n, alpha, beta, c, c_at + part * n * c_ld, c_ld);

@@ -96,8 +96,8 @@ impl Machine {
     ///
     /// A and B are not changed. X is written only when the solution is complete. If one device with memory of its own runs the
     /// call and has enough memory, A stays in its memory during the call, in `f64` and in `f32`. The host then converts A in
-    /// strips, of which each thread holds one, and the upload of A in `f64` runs beside the factorisation. Otherwise, the host holds a
-    /// copy of A: in `f32`, and then in `f64` if factors in `f32` do not solve the system.
+    /// strips, of which each thread holds one, and the upload of A in `f64` runs beside the factorisation. Otherwise, or if A is outside
+    /// the range of `f32`, the host holds a copy of A: in `f32`, and then in `f64` if factors in `f32` do not solve the system.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Precision, Select};

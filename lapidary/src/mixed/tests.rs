@@ -141,7 +141,7 @@ fn a_device_receives_each_matrix_once() {
     // A in `f64` is uploaded after the strips in `f32`
     let is_strip = |request: &Request| matches!(request, Request::Write(_, cols @ 2..) if *cols < PARALLEL);
     let last_strip = record.requests.iter().rposition(is_strip);
-    assert!(last_strip < whole && whole.is_some(), "{record:?}");
+    assert!(last_strip.is_some() && last_strip < whole, "{record:?}");
     // A in host memory is transferred again in each step
     let (outcome, _, record) = solve(NullDevice::new(Some(PARALLEL * PARALLEL * 12)));
     assert!(matches!(outcome, Ok(Precision::Full { .. })), "{outcome:?}");

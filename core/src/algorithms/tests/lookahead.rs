@@ -19,11 +19,11 @@ fn lu_works_in_panels_from_the_order_on_that_a_device_states() {
     let lookahead = Some(Lookahead { min_order: 100, min_nb: 30 });
     assert_eq!(problem(100, 150, None).by_panels(lookahead), Some(problem(100, 150, Some(30))));
     assert_eq!(problem(99, 150, None).by_panels(lookahead), None);
-    // at most eight panels, which are wider than the minimum only by whole tiles
+    // at most eight panels up to order 16384, which are wider than the minimum only by whole tiles
     assert_eq!(problem(240, 240, None).by_panels(lookahead), Some(problem(240, 240, Some(30))));
     assert_eq!(problem(241, 241, None).by_panels(lookahead), Some(problem(241, 241, Some(128))));
     assert_eq!(problem(8193, 9000, None).by_panels(lookahead), Some(problem(8193, 9000, Some(1152))));
-    assert_eq!(problem(50_000, 50_000, None).by_panels(lookahead), Some(problem(50_000, 50_000, Some(4096))));
+    assert_eq!(problem(50_000, 50_000, None).by_panels(lookahead), Some(problem(50_000, 50_000, Some(3200))));
     assert_eq!(problem(100, 150, None).by_panels(None), None);
     // a caller's width precedes
     assert_eq!([lookahead, None].map(|lookahead| problem(9, 9, Some(4)).by_panels(lookahead)), [Some(problem(9, 9, Some(4))); 2]);

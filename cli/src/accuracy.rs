@@ -2,20 +2,15 @@
 //! the precision of `f64`, without the routines that computed the solution. The error measures are bounds 8 and 13 of
 //! `docs/numerics.md`.
 
-use std::panic::resume_unwind;
-use std::thread::{Builder, available_parallelism, scope};
-
 use lapidary::{Equilibration, Lu, Op, Scalar};
 use lapidary_conformance::oracle::double::two_sum;
+use rayon::prelude::*;
 
 use crate::dense::{Dense, larger, largest};
 use crate::failure::Result;
 
 /// Number of columns of X whose residuals one pass over A computes.
 const LANES: usize = 4;
-
-/// Number of multiplications for which one more thread is started.
-const PER_THREAD: usize = 1 << 24;
 
 type Lanes = [f64; LANES];
 
@@ -103,37 +98,24 @@ impl<'a, S: Scalar> Reference<'a, S> {
         let b = |k: usize| (0..n).map(move |i| self.b.view().at(i, k).to_f64());
         let column = |k: usize| Column::new(columns[k], b(k), self.scales);
         let columns = |first: usize| (first..nrhs.min(first + LANES)).map(column);
-        let blocks = || (0..nrhs).step_by(LANES);
-        let spread = blocks().flat_map(columns).map(|column| column.spread).max().unwrap_or(0);
+        let spread = (0..nrhs).map(|k| column(k).spread).max().unwrap_or(0);
         let units = self.scales.cols().iter().map(|c| libm::scalbn(1.0, c - spread)).collect();
-        let measure = |of_thread: &[usize]| {
-            let (mut errors, mut residual) = (Vec::new(), vec![0.0; n]);
-            for &first in of_thread {
-                let columns: Vec<Column> = columns(first).collect();
-                let sums = self.residuals(first, &columns);
-                for (l, column) in columns.iter().enumerate() {
-                    errors.push(self.backward_error::<T>(&sums, l, column));
-                    let weight = libm::scalbn(1.0 / column.mantissa, spread - column.spread);
-                    residual.iter_mut().zip(&sums).for_each(|(most, sum)| *most = larger(*most, sum.at_least(l, n, weight)));
-                }
-            }
-            (errors, residual)
+        let of_block = |first: usize| {
+            let columns: Vec<Column> = columns(first).collect();
+            let sums = self.residuals(first, &columns);
+            let errors: Vec<f64> =
+                columns.iter().enumerate().map(|(l, column)| self.backward_error::<T>(&sums, l, column)).collect();
+            let weights: Vec<f64> =
+                columns.iter().map(|column| libm::scalbn(1.0 / column.mantissa, spread - column.spread)).collect();
+            let at_least = |sum: &Sum| weights.iter().enumerate().map(|(l, &weight)| sum.at_least(l, n, weight)).fold(0.0, larger);
+            (errors, sums.iter().map(at_least).collect::<Vec<f64>>())
         };
-        let firsts: Vec<usize> = blocks().collect();
-        let threads = (n * n * nrhs / PER_THREAD).clamp(1, available_parallelism().map_or(1, usize::from));
+        let blocks: Vec<_> = (0..nrhs).into_par_iter().step_by(LANES).map(of_block).collect();
         let (mut errors, mut residual) = (Vec::with_capacity(nrhs), vec![0.0; n]);
-        scope(|scope| {
-            let parts = firsts.chunks(firsts.len().div_ceil(threads).max(1));
-            // If the system refuses to start a thread, the calling thread measures the part of this thread.
-            let begin = |part| Builder::new().spawn_scoped(scope, move || measure(part)).map_err(|_| measure(part));
-            let begun: Vec<_> = parts.map(begin).collect();
-            for part in begun {
-                let done = part.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-                let (of_part, most) = done.unwrap_or_else(|measured| measured);
-                errors.extend(of_part);
-                residual.iter_mut().zip(most).for_each(|(most, value)| *most = larger(*most, value));
-            }
-        });
+        for (of_block, most) in blocks {
+            errors.extend(of_block);
+            residual.iter_mut().zip(most).for_each(|(most, value)| *most = larger(*most, value));
+        }
         Measured { backward_errors: errors, residual, units }
     }
 

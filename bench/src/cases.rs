@@ -21,16 +21,10 @@ pub const MIN_LEN: usize = 1 << 18;
 
 /// Draws uniform random numbers in [-0.5, 0.5). Equal seeds give equal numbers, whatever the number of threads.
 pub fn random<T: Scalar>(len: usize, seed: u64) -> Vec<T> {
-    (0..len).into_par_iter().with_min_len(MIN_LEN).map(|index| T::from_f64(uniform(seed, index as u64))).collect()
-}
-
-/// Number `index` of the generator `SplitMix64` (Steele, Lea and Flood 2014) with the seed `seed`, as a number in [-0.5, 0.5). Each
-/// number can be computed without those before it.
-fn uniform(seed: u64, index: u64) -> f64 {
-    let z = seed.wrapping_add((index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+    let (mut numbers, mut rng) = (filled(len, T::ZERO), fastrand::Rng::with_seed(seed));
+    let parts: Vec<_> = numbers.chunks_mut(MIN_LEN).map(|part| (part, rng.fork())).collect();
+    parts.into_par_iter().for_each(|(part, mut rng)| part.fill_with(|| T::from_f64(rng.f64() - 0.5)));
+    numbers
 }
 
 /// Creates an array whose elements all equal `value`. All threads write to the new memory.

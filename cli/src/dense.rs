@@ -51,8 +51,10 @@ impl<T: Scalar> Dense<T> {
 
     /// Draws a column-major matrix of uniform random numbers in [-0.5, 0.5).
     pub fn random(rows: usize, cols: usize, rng: &mut fastrand::Rng) -> Result<Self> {
-        let seed = rng.u64(..);
-        Self::generate(rows, cols, |index| T::from_f64(uniform(seed, index as u64)))
+        let mut a = Self::zeros(rows, cols)?;
+        let parts: Vec<_> = a.data.chunks_mut(MIN_LEN).map(|part| (part, rng.fork())).collect();
+        parts.into_par_iter().for_each(|(part, mut rng)| part.fill_with(|| T::from_f64(rng.f64() - 0.5)));
+        Ok(a)
     }
 
     /// Number of rows.
@@ -124,8 +126,8 @@ impl<T: Scalar> Dense<T> {
     }
 
     /// Multiplies op(A) by the vector `t` with any sum of products: calls `add(&mut sums[i], &t[j], i, j, a_ij)` for each element a_ij of
-    /// A, in the order of j. If `op` transposes A, the function calls `add(&mut sums[j], &t[i], i, j, a_ij)` in the order of i. A single
-    /// thread computes each sum, so that the sums do not depend on the number of threads.
+    /// A, in the order of j. If `op` transposes A, the function calls `add(&mut sums[j], &t[i], i, j, a_ij)` in the order of i. One
+    /// thread computes each sum in this order, so that the result does not depend on the number of threads.
     pub fn fold<X: Sync, S: Send>(&self, op: Op, t: &[X], sums: &mut [S], add: impl Fn(&mut S, &X, usize, usize, f64) + Sync) {
         assert_eq!((sums.len(), t.len()), op.shape((self.rows, self.cols)));
         let (line, is_col_major) = (self.line().max(1), self.layout == Layout::ColMajor);
@@ -166,15 +168,6 @@ impl<T: Scalar> Clone for Dense<T> {
         self.data.par_iter().with_min_len(MIN_LEN).copied().collect_into_vec(&mut data);
         Dense { data, ..*self }
     }
-}
-
-/// Number `index` of the generator `SplitMix64` (Steele, Lea and Flood 2014) with the seed `seed`, as a number in [-0.5, 0.5). Each
-/// number can be computed without those before it.
-fn uniform(seed: u64, index: u64) -> f64 {
-    let z = seed.wrapping_add((index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
 }
 
 /// The largest value, or NaN if a value is NaN. [`f64::max`] would ignore NaN.

@@ -68,8 +68,8 @@ impl Sums {
         Sums { values: vec![0.0; len], magnitudes: vec![1.0; len] }
     }
 
-    /// The product of a part of a column-major matrix with `rows` rows, or of its transpose, and the vector. A single thread computes
-    /// each sum, so that the sums do not depend on the number of threads.
+    /// The product of a part of a column-major matrix with `rows` rows, or of its transpose, and the vector. One thread computes
+    /// each sum in the order of the terms, so that the result does not depend on the number of threads.
     fn times<T: Scalar>(&self, a: &[T], rows: usize, trans: bool, part: Part) -> Sums {
         let columns = a.len() / rows.max(1);
         let (len, terms) = if trans { (columns, rows) } else { (rows, columns) };

@@ -341,8 +341,8 @@ impl<T: Scalar> DeviceMatrix<T> {
     /// The transfer failed.
     pub(crate) unsafe fn write_cols(&self, first: usize, from: MatRef<'_, T>) -> Result<()> {
         debug_assert!(from.host_ptr().is_some() && from.rows() == self.rows && first + from.cols() <= self.cols);
-        // SAFETY: the caller guarantees that nothing else accesses the columns, which `from` has as many of. `from` borrows host memory
-        // with elements of type T, so that nothing writes this memory during the transfer.
+        // SAFETY: the caller guarantees that no other code accesses the columns that the transfer overwrites. `from` borrows host memory
+        // with elements of type T, so that no other code can write this memory during the transfer.
         unsafe { self.runtime().refill(self.resident.key, first, &from.raw()) }.map_err(|error| error.in_call("write"))
     }
 

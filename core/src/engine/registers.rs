@@ -172,8 +172,8 @@ fn stored_by(command: &Command, run: &Run<'_>) -> Option<StoredColumns> {
     is_final.then(|| StoredColumns { matrix, cols: col..col + info.cols })
 }
 
-/// Describes a tile as an operand of a kernel. If `copied`, the tile lies in a physical register, whose memory is `buffer`. Otherwise, the tile lies
-/// in the caller's matrix. This matrix lies in `buffer`, which is memory of the device, or in host memory if `buffer` is `None`.
+/// Describes a tile as an operand of a kernel. If `copied`, the tile lies in a physical register, whose memory is `buffer`. Otherwise, the tile is a
+/// part of the caller's matrix, which lies in the device memory `buffer`, or in host memory if `buffer` is `None`.
 fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
     let window = run.plan.registers()[tile.reg].window;
     let memory = match (buffer, window.map(|window| run.bindings.0[window.matrix.0 as usize].home)) {

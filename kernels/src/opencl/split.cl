@@ -1,15 +1,16 @@
 
 // Single precision by matrix units, which take factors of 11 significant bits (tf32). Each factor x is split into two parts,
-//     2^13·x = high + low,    where high is 2^13·x rounded to 11 bits, and low is the exact rest, of which the unit takes 11 bits.
-// Then 2^26·p·q is p.high·q.high + (p.low·q.high + p.high·q.low), apart from p.low·q.low. The unit may cut off bits when it adds. The products
-// of the high parts in 8 terms are therefore one sum, and a work-item adds these sums in single precision. The other products are smaller by
-// 2^-11, and so is what the unit cuts off of their sum: at most k/200 times u for k terms. The factor 2^13 makes the parts of subnormal
-// elements multiples of the smallest number of the unit.
+//     2^13·x = high + low,    where high is 2^13·x rounded to 11 bits, and low = 2^13·x - high has at most 12 bits.
+// The unit reads the first 11 bits of each part. The kernel computes 2^26·p·q as p.high·q.high + (p.low·q.high + p.high·q.low), and leaves out
+// p.low·q.low. The unit may cut off bits when it adds. It therefore adds only 8 products of high parts to a sum, and a work-item adds these sums
+// in single precision. The other products are smaller by 2^-11, so that the unit cuts off at most k/200 times u of their sum in k terms. The
+// factor 2^13 makes the parts of subnormal elements multiples of the smallest number that the unit reads.
 //
 // With u = 2^-24, the parts differ from 2^13·x by at most 2u·|2^13·x|, and p.low·q.low is at most 4u·|p·q|. If the unit keeps 24 bits of each
 // term, it cuts off at most 18u of a sum of 8 terms. The whole error of a sum of k terms is at most k/7 + 28 times u of the sum of magnitudes,
-// below the 2·(k + 3)·u of bound 1 (docs/numerics.md) for k >= 32. If scaled elements or sums exceed the largest number, the kernel computes
-// the sums by fma. Sums of integers may be rounded, which violates bound 5: low may have 12 bits, and p.low·q.low is left out.
+// below the 2·(k + 3)·u of bound 1 (docs/numerics.md) for k >= 32. If scaled elements or sums exceed the largest number,
+// the kernel computes the sums by fma. The kernel violates bound 5: it may round a sum of integers, because the unit does not read the 12th bit of
+// low, and because the kernel leaves out p.low·q.low.
 //
 // Method: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
 // (2022).

@@ -110,9 +110,10 @@ static Address opaque(Address at) {
 // One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// In single precision, work-items hold four more elements per product (split.cl). The instruction itself numbers lines and terms in another
-// order, which does not change the sum. In the order above, the elements that a work-item reads are neighbours in memory. If the terms of
-// both factors are contiguous in memory, the elements of P cannot be neighbours. Work-items then hold the terms t + 4s instead of 2t + s.
+// In single precision, a work-item also holds four sums of products with low parts for each product (split.cl). The instruction itself numbers
+// the lines and terms in another order, which does not change the sum. In the order above, the elements that a work-item reads are neighbours
+// in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be neighbours. Work-items then hold the terms t +
+// 4s instead of 2t + s.
 //
 // A chunk is a pair of neighbouring elements. Chunks are permuted, so that the work-items of a sub-group read from different banks of local
 // memory, with S = 2 in double precision and S = 4 in single precision:
@@ -316,7 +317,7 @@ static void write(const real sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_
 #define OF_A(i, term) (TRANS_A ? AT(a, term, i) : AT(a, i, term))
 #define OF_B(term, j) (TRANS_B ? AT(b, j, term) : AT(b, term, j))
 
-// Adds the two halves of each sum and removes the scale. Returns whether all sums of the work-item are finite.
+// Adds the two halves of each sum and divides the result by the scale. Returns whether all sums of the work-item are finite.
 static int join(float sum[P_PARTS][Q_PARTS][PRODUCT]) {
     int is_finite = 1;
     #pragma unroll
@@ -331,8 +332,8 @@ static int join(float sum[P_PARTS][Q_PARTS][PRODUCT]) {
     return is_finite;
 }
 
-// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The scaled sums may be infinite or NaN although the exact sums are
-// finite. The sub-group's elements of C begin at element (i_first, j_first).
+// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The kernel calls this function if a sum of products of parts is
+// infinite or NaN, since the sum of products of the elements may be finite. The sub-group's elements of C begin at element (i_first, j_first).
 static void by_fma(float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong begin, ulong end, ulong m, ulong n,
                    IN(a), IN(b)) {
     const uint g = lane / 4, t = lane % 4;

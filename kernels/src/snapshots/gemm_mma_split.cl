@@ -104,16 +104,17 @@ static Address opaque(Address at) {
 }
 
 // Single precision by matrix units, which take factors of 11 significant bits (tf32). Each factor x is split into two parts,
-//     2^13·x = high + low,    where high is 2^13·x rounded to 11 bits, and low is the exact rest, of which the unit takes 11 bits.
-// Then 2^26·p·q is p.high·q.high + (p.low·q.high + p.high·q.low), apart from p.low·q.low. The unit may cut off bits when it adds. The products
-// of the high parts in 8 terms are therefore one sum, and a work-item adds these sums in single precision. The other products are smaller by
-// 2^-11, and so is what the unit cuts off of their sum: at most k/200 times u for k terms. The factor 2^13 makes the parts of subnormal
-// elements multiples of the smallest number of the unit.
+//     2^13·x = high + low,    where high is 2^13·x rounded to 11 bits, and low = 2^13·x - high has at most 12 bits.
+// The unit reads the first 11 bits of each part. The kernel computes 2^26·p·q as p.high·q.high + (p.low·q.high + p.high·q.low), and leaves out
+// p.low·q.low. The unit may cut off bits when it adds. It therefore adds only 8 products of high parts to a sum, and a work-item adds these sums
+// in single precision. The other products are smaller by 2^-11, so that the unit cuts off at most k/200 times u of their sum in k terms. The
+// factor 2^13 makes the parts of subnormal elements multiples of the smallest number that the unit reads.
 //
 // With u = 2^-24, the parts differ from 2^13·x by at most 2u·|2^13·x|, and p.low·q.low is at most 4u·|p·q|. If the unit keeps 24 bits of each
 // term, it cuts off at most 18u of a sum of 8 terms. The whole error of a sum of k terms is at most k/7 + 28 times u of the sum of magnitudes,
-// below the 2·(k + 3)·u of bound 1 (docs/numerics.md) for k >= 32. If scaled elements or sums exceed the largest number, the kernel computes
-// the sums by fma. Sums of integers may be rounded, which violates bound 5: low may have 12 bits, and p.low·q.low is left out.
+// below the 2·(k + 3)·u of bound 1 (docs/numerics.md) for k >= 32. If scaled elements or sums exceed the largest number,
+// the kernel computes the sums by fma. The kernel violates bound 5: it may round a sum of integers, because the unit does not read the 12th bit of
+// low, and because the kernel leaves out p.low·q.low.
 //
 // Method: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
 // (2022).
@@ -152,9 +153,10 @@ static void multiply_split(float sum[PRODUCT], const float p[4], const float q[2
 // One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// In single precision, work-items hold four more elements per product (split.cl). The instruction itself numbers lines and terms in another
-// order, which does not change the sum. In the order above, the elements that a work-item reads are neighbours in memory. If the terms of
-// both factors are contiguous in memory, the elements of P cannot be neighbours. Work-items then hold the terms t + 4s instead of 2t + s.
+// In single precision, a work-item also holds four sums of products with low parts for each product (split.cl). The instruction itself numbers
+// the lines and terms in another order, which does not change the sum. In the order above, the elements that a work-item reads are neighbours
+// in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be neighbours. Work-items then hold the terms t +
+// 4s instead of 2t + s.
 //
 // A chunk is a pair of neighbouring elements. Chunks are permuted, so that the work-items of a sub-group read from different banks of local
 // memory, with S = 2 in double precision and S = 4 in single precision:
@@ -358,7 +360,7 @@ static void write(const real sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_
 #define OF_A(i, term) (TRANS_A ? AT(a, term, i) : AT(a, i, term))
 #define OF_B(term, j) (TRANS_B ? AT(b, j, term) : AT(b, term, j))
 
-// Adds the two halves of each sum and removes the scale. Returns whether all sums of the work-item are finite.
+// Adds the two halves of each sum and divides the result by the scale. Returns whether all sums of the work-item are finite.
 static int join(float sum[P_PARTS][Q_PARTS][PRODUCT]) {
     int is_finite = 1;
     #pragma unroll
@@ -373,8 +375,8 @@ static int join(float sum[P_PARTS][Q_PARTS][PRODUCT]) {
     return is_finite;
 }
 
-// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The scaled sums may be infinite or NaN although the exact sums are
-// finite. The sub-group's elements of C begin at element (i_first, j_first).
+// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The kernel calls this function if a sum of products of parts is
+// infinite or NaN, since the sum of products of the elements may be finite. The sub-group's elements of C begin at element (i_first, j_first).
 static void by_fma(float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong begin, ulong end, ulong m, ulong n,
                    IN(a), IN(b)) {
     const uint g = lane / 4, t = lane % 4;

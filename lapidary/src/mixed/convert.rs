@@ -32,7 +32,7 @@ pub(super) struct Norms {
 }
 
 impl Norms {
-    /// Returns the norms of a matrix of order `order`, whose columns are divided among `sums`.
+    /// Returns the norms of a matrix of order `order`. Each element of `sums` holds the sums of some columns, and together they hold all columns.
     fn of(order: usize, sums: &[Sums]) -> Self {
         let across = |row: usize| sums.iter().map(|sums| sums.rows[row]).sum();
         Norms {
@@ -137,7 +137,7 @@ pub(super) fn larger(most: f64, value: &f64) -> f64 {
 struct Sums {
     /// For each of the columns, the sum of its magnitudes.
     cols: Vec<f64>,
-    /// For each row, the sum of the magnitudes that lie in the columns.
+    /// For each row, the sum of the magnitudes of its elements in these columns.
     rows: Vec<f64>,
     /// The largest magnitude. NaN does not count.
     largest: f64,

@@ -1,4 +1,4 @@
-//! Tests of the conversion of A on its way to a device, and of the transfers of a solve.
+//! Tests of the strips in which `gesv_mixed` converts A and copies it to a device, and of the transfers that `gesv_mixed` makes.
 
 use lapidary_core::null::{NullDevice, Record, Request};
 use lapidary_core::{Layout, MatMut, MatRef, Scalar};
@@ -142,7 +142,7 @@ fn a_device_receives_each_matrix_once() {
     let is_strip = |request: &Request| matches!(request, Request::Write(_, cols @ 2..) if *cols < PARALLEL);
     let last_strip = record.requests.iter().rposition(is_strip);
     assert!(last_strip.is_some() && last_strip < whole, "{record:?}");
-    // A in host memory is transferred again in each step
+    // a device without memory for A in both precisions receives A from host memory again in each step of refinement
     let (outcome, _, record) = solve(NullDevice::new(Some(PARALLEL * PARALLEL * 12)));
     assert!(matches!(outcome, Ok(Precision::Full { .. })), "{outcome:?}");
     assert!(written(&record) > 2 * PARALLEL * PARALLEL);
@@ -155,7 +155,7 @@ fn a_shortage_of_memory_in_a_solve_leaves_a_solution_or_x_as_it_was() {
     for request in 0..requests {
         let (outcome, x, record) = solve(NullDevice::new(Some(1 << 30)).out_of_memory_at(request));
         assert!(record.requests.len() > request);
-        // after an upload of A in `f64` that failed, A stays in host memory
+        // if the upload of A in `f64` fails, the machine keeps A in host memory, and copies it to the device again in each step
         let is_upload = record.requests[request] == Request::Write(PARALLEL, PARALLEL);
         assert!(!is_upload || written(&record) > 2 * PARALLEL * PARALLEL);
         match outcome {

@@ -345,6 +345,7 @@ macro_rules! carry_out {
             }
             Instruction::Laswp { swaps, a, ipiv } => $module::laswp($($first,)? swaps, tile::<T>(a), tile(ipiv)),
             Instruction::Copy { a, b } => $module::copy($($first,)? Op::NoTrans, tile::<T>(a), tile(b)),
+            Instruction::Narrow { alpha, a, b } => $module::narrow($($first,)? alpha.get(), tile(a), tile(b)),
             Instruction::Scale { beta, c } => $module::scale($($first,)? beta.get::<T>(), tile(c)),
             Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
                 $module::gemm_batched($($first,)? count, op_a, op_b, alpha.get::<T>(), tile(a), tile(b), beta.get(), tile(c));

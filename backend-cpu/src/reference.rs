@@ -196,6 +196,20 @@ pub unsafe fn scale<T: Scalar>(beta: T, c: Tile<T>) {
     }
 }
 
+/// B ← α·A, rounded to `f32`.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile) holds.
+pub unsafe fn narrow(alpha: f64, a: Tile<f64>, b: Tile<f32>) {
+    debug_assert_eq!(a.shape(), b.shape());
+    for j in 0..b.cols() {
+        for i in 0..b.rows() {
+            // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
+            unsafe { b.set(i, j, f32::from_f64(alpha * a.get(i, j))) }
+        }
+    }
+}
+
 /// B ← op(A).
 ///
 /// # Safety

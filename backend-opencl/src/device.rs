@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime, Lookahead,
-    Operand, PanelShape, Pending, Piece, PinnedMemory, ProgramCache, Result, StreamQueue, Token, Work,
+    BufferRect, Conditions, DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, KernelTime,
+    Lookahead, Operand, Pending, Piece, PinnedMemory, ProgramCache, Result, StreamQueue, Token, Work,
 };
 use lapidary_kernels::{Database, View};
 
@@ -251,7 +251,7 @@ impl Device for OpenClDevice {
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the caller guarantees the contract of `Device::launch` until this method returns. The wait for the event makes
         // the driver start the kernels.
-        unsafe { self.enqueue(from_ref(instruction), (0, None), &[])?.wait() }
+        unsafe { self.enqueue(from_ref(instruction), (0, Conditions::default()), &[])?.wait() }
     }
 
     unsafe fn launch_and_read(&self, instructions: &[Instruction<Operand<'_>>], reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
@@ -261,7 +261,7 @@ impl Device for OpenClDevice {
         // SAFETY: the caller guarantees the contract of `Device::launch_and_read` until this method returns. The queue runs the
         // copies after the kernels.
         unsafe {
-            let running = self.enqueue(instructions, (0, None), &[])?;
+            let running = self.enqueue(instructions, (0, Conditions::default()), &[])?;
             let read = pieces.as_ref().map(|pieces| self.health.record_loss(self.store.read_each(&running.queue, pieces)));
             running.wait()?;
             match read {
@@ -281,9 +281,9 @@ impl Device for OpenClDevice {
             match work {
                 Work::Write { from, to } => self.transfer(&self.load, from, &Rect::of(to), false),
                 Work::Read { from, to } => self.transfer(&self.store, to, &Rect::of(from), false),
-                Work::Run { instruction, queue, beside_panel } => {
+                Work::Run { instruction, queue, conditions } => {
                     let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
-                    let running = self.enqueue(from_ref(instruction), (queue, beside_panel), &events)?;
+                    let running = self.enqueue(from_ref(instruction), (queue, conditions), &events)?;
                     // a driver may never start a command that is not flushed, and polling its event would then never end
                     match self.health.record_loss(running.queue.flush()) {
                         Ok(()) => Ok(Token::new(running)),
@@ -306,9 +306,9 @@ impl Device for OpenClDevice {
         self.kernels().scratch_bytes()
     }
 
-    fn prepare(&self, instruction: &Instruction<Operand<'_>>, beside_panel: Option<PanelShape>) -> Result<()> {
+    fn prepare(&self, instruction: &Instruction<Operand<'_>>, conditions: Conditions) -> Result<()> {
         let view = |Operand { offset: at, rows, cols, ld, .. }: Operand<'_>| View { buffer: &(), at, rows, cols, ld };
-        self.kernels().prepare(instruction.dtype(), &instruction.map(view), beside_panel)
+        self.kernels().prepare(instruction.dtype(), &instruction.map(view), conditions)
     }
 
     fn lookahead(&self, dtype: DType) -> Option<Lookahead> {
@@ -374,7 +374,7 @@ impl OpenClDevice {
     unsafe fn enqueue(
         &self,
         instructions: &[Instruction<Operand<'_>>],
-        place: (usize, Option<PanelShape>),
+        place: (usize, Conditions),
         after: &[&Event],
     ) -> Result<Running> {
         let views = instructions.iter().map(|instruction| (instruction.dtype(), instruction.map(view)));

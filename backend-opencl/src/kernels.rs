@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, Lookahead, PanelShape, ProgramCache, Result};
+use lapidary_core::{Conditions, DType, DeviceFacts, Error, ErrorKind, Instruction, KernelTime, Lookahead, ProgramCache, Result};
 use lapidary_kernels::{Call, Database, Dialect, Launch, Program, Purpose, Scratch, Target, Tuning, instructions, launches};
 
 use crate::buffer::{Buffer, Context, Event};
@@ -22,7 +22,7 @@ pub(crate) struct Kernels {
     /// Index of the lane in which the current instruction is enqueued.
     current: usize,
     /// Shape of the panel that another queue factors beside the current instruction.
-    beside_panel: Option<PanelShape>,
+    conditions: Conditions,
     programs: Programs,
     /// The kernels of the database.
     listed: Tuning,
@@ -51,7 +51,7 @@ impl Kernels {
             found,
             lanes,
             current: 0,
-            beside_panel: None,
+            conditions: Conditions::default(),
             programs: Programs::new(cache),
             listed: tuning.clone(),
             tuning,
@@ -144,15 +144,15 @@ impl Kernels {
         self.list(Tuning::lookup(database, &self.found.facts, Dialect::OpenClC));
     }
 
-    /// Creates the kernels of an instruction on matrices of `dtype`, beside a panel of the shape `beside_panel`, if there is one. A kernel that
+    /// Creates the kernels of an instruction on matrices of `dtype`, under `conditions`. A kernel that
     /// the driver refuses is left out, because another one replaces it when the instruction runs.
     pub fn prepare(
         &mut self,
         dtype: DType,
         instruction: &Instruction<lapidary_kernels::View<'_, ()>>,
-        beside_panel: Option<PanelShape>,
+        conditions: Conditions,
     ) -> Result<()> {
-        for Launch { program, kernel, .. } in launches(&self.found.facts, &self.tuning, dtype, instruction, beside_panel)? {
+        for Launch { program, kernel, .. } in launches(&self.found.facts, &self.tuning, dtype, instruction, conditions)? {
             match self.programs.kernel(&self.context, &self.found, &program, kernel) {
                 Err(error) if error.kind() == ErrorKind::DeviceLost => return Err(error),
                 Ok(_) | Err(_) => {}
@@ -192,8 +192,8 @@ impl Kernels {
     }
 
     /// Enqueues instructions, each on matrices of a type, in the queue with the index `number`. The first instruction starts after the
-    /// events in `after`, which belong to other queues. If `beside_panel` is the shape of a panel, another queue factors this
-    /// panel while the instructions run. Returns the queue and the event that signals the end of the last instruction. There is one
+    /// events in `after`, which belong to other queues. The instructions run under
+    /// `conditions`. Returns the queue and the event that signals the end of the last instruction. There is one
     /// event for all instructions, because a marker after each of them would slow short kernels.
     ///
     /// # Safety
@@ -201,12 +201,12 @@ impl Kernels {
     pub unsafe fn run<'a>(
         &mut self,
         instructions: impl IntoIterator<Item = (DType, Instruction<View<'a>>)>,
-        (number, beside_panel): (usize, Option<PanelShape>),
+        (number, conditions): (usize, Conditions),
         after: &[&Event],
     ) -> Result<(Arc<Queue>, Event)> {
         let queue = Arc::clone(&self.lanes[number].queue);
         queue.wait_for(after).or_else(|error| self.finish_and_fail(number, error))?;
-        self.beside_panel = beside_panel;
+        self.conditions = conditions;
         // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
         instructions.into_iter().try_for_each(|(dtype, instruction)| unsafe { self.enqueue(number, dtype, &instruction) })?;
         let end = queue.end().or_else(|error| self.finish_and_fail(number, error))?;
@@ -218,7 +218,7 @@ impl Kernels {
     /// # Safety
     /// The conditions of [`instructions::enqueue`] hold.
     pub unsafe fn enqueue_in_stream(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
-        self.beside_panel = None;
+        self.conditions = Conditions::default();
         // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
         unsafe { self.enqueue(0, dtype, instruction) }
     }
@@ -288,8 +288,8 @@ impl Target for Kernels {
         }
     }
 
-    fn beside_panel(&self) -> Option<PanelShape> {
-        self.beside_panel
+    fn conditions(&self) -> Conditions {
+        self.conditions
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {

@@ -18,7 +18,8 @@ pub(crate) fn is_right(context: &Context, queue: &Queue, program: &Program, kern
 }
 
 fn is_right_in<T: Scalar>(context: &Context, queue: &Queue, program: &Program, kernel: &Kernel) -> Result<bool> {
-    let (x, expected) = probe_product();
+    let Program::MmaProbe { unit, .. } = *program else { unreachable!("only this program is a probe") };
+    let (x, expected) = probe_product(unit);
     let [x, expected] = [x, expected].map(|numbers| numbers.into_iter().map(T::from_f64).collect::<Vec<T>>());
     let mut y = vec![T::from_f64(f64::NAN); expected.len()];
     let bytes = size_of_val::<[T]>;
@@ -54,7 +55,7 @@ mod tests {
             return;
         }
         let (queue, mut programs) = (Queue::new(&context, &found).unwrap(), Programs::new(Arc::new(ProgramCache::new(None))));
-        for (dtype, unit) in [(DType::F32, 1), (DType::F32, 8), (DType::F64, 8)] {
+        for (dtype, unit) in [(DType::F32, 1), (DType::F32, 16), (DType::F64, 8)] {
             let program = Program::MmaProbe { dtype, unit, ptx: false };
             let kernel = programs.kernel(&context, &found, &program, "mma_probe").unwrap();
             assert!(is_right(&context, &queue, &program, kernel).unwrap(), "{dtype}");

@@ -1,6 +1,6 @@
 //! The interface of everything that the suite can grade.
 
-use lapidary_core::{DType, Device, MatMut, MatRef, Routine};
+use lapidary_core::{Accuracy, DType, Device, MatMut, MatRef, Routine};
 // these types appear in the signatures of `Subject`, and the macro `routines_of` names them too
 pub use lapidary_core::{Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm};
 
@@ -133,7 +133,7 @@ pub trait Subject: Sync {
         let order = a.shape().0.min(a.shape().1);
         let mut each = a.into_matrices().zip(info).enumerate();
         each.try_for_each(|(i, (a, info))| {
-            let told = self.getrf(Getrf { a, ipiv: &mut ipiv[i * order..][..order], pivoting })?;
+            let told = self.getrf(Getrf { a, ipiv: &mut ipiv[i * order..][..order], pivoting, accuracy: Accuracy::default() })?;
             *info = i32::try_from(told).expect("info counts rows");
             Ok(())
         })

@@ -34,7 +34,15 @@ const TWO_SETS: usize = 6 * 8 * 8 * 8;
 
 fn getrf_plan(panels: usize) -> Plan {
     let n = panels * 8;
-    let problem = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor, dtype: DType::F64 };
+    let problem = getrf::Problem {
+        m: n,
+        n,
+        pivoting: true,
+        accuracy: Accuracy::default(),
+        factored: 0,
+        layout: Layout::ColMajor,
+        dtype: DType::F64,
+    };
     getrf::plan(&problem, &Blocking { mc: n, nc: 8, kc: 8, nb: 8, share: usize::MAX, place: Place::Shared })
 }
 

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 mod batched;
 
-use crate::enums::{Diag, Op, Side, TrsmMode, Uplo};
+use crate::enums::{Accuracy, Diag, Op, Side, TrsmMode, Uplo};
 use crate::error::{Error, Result};
 use crate::matrix::{MatMut, MatRef};
 use crate::routine::Routine;
@@ -226,17 +226,24 @@ pub struct Getrf<'a, T> {
     /// Whether the routine exchanges rows. A factorisation without row exchanges is accurate only for some matrices, for example
     /// for diagonally dominant matrices.
     pub pivoting: bool,
+    /// The accuracy that the products of the routine need.
+    pub accuracy: Accuracy,
 }
 
 impl<'a, T: Scalar> Getrf<'a, T> {
     /// Arguments of a factorisation with partial pivoting.
     pub fn new(a: MatMut<'a, T>, ipiv: &'a mut [i32]) -> Self {
-        Getrf { a, ipiv, pivoting: true }
+        Getrf { a, ipiv, pivoting: true, accuracy: Accuracy::default() }
     }
 
     /// Changes the call to a factorisation without row exchanges.
     pub fn without_pivoting(self) -> Self {
         Getrf { pivoting: false, ..self }
+    }
+
+    /// Sets the accuracy that the products need. The default is [`Accuracy::Componentwise`].
+    pub fn accuracy(self, accuracy: Accuracy) -> Self {
+        Getrf { accuracy, ..self }
     }
 
     /// Checks that `ipiv` has min(m, n) elements, and that the row indices of A fit in `i32`.

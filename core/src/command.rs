@@ -2,6 +2,7 @@
 
 use enum_dispatch::enum_dispatch;
 
+use crate::enums::Accuracy;
 use crate::instruction::{Access, Instruction, Reg, Region, Tile};
 use crate::plan::{MatrixId, Registers};
 
@@ -81,8 +82,18 @@ pub struct St {
 pub struct Exec {
     /// The instruction to run.
     pub instruction: Instruction,
-    /// The panel of LU that another kernel queue of the device factors while the instruction runs. `None` if there is no such panel.
+    /// The conditions of the run.
+    pub conditions: Conditions,
+}
+
+/// The conditions under which an instruction runs. They affect its speed, and the rounding of its products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// The panel of LU that another kernel queue of the device factors while the instruction runs. The kernels of the instruction should leave
+    /// compute units free for the kernels of the panel. `None` if no queue factors a panel.
     pub beside_panel: Option<PanelShape>,
+    /// The accuracy that the products need.
+    pub accuracy: Accuracy,
 }
 
 /// The shape of a panel of LU.

@@ -32,7 +32,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use crate::blocking::Lookahead;
-use crate::command::PanelShape;
+use crate::command::Conditions;
 use crate::enums::Layout;
 use crate::error::{Error, Result};
 use crate::facts::DeviceFacts;
@@ -272,9 +272,8 @@ pub enum Work<'a> {
         instruction: &'a Instruction<Operand<'a>>,
         /// Number of the kernel queue that runs the instruction, less than [`DeviceFacts::queues`].
         queue: usize,
-        /// The panel of LU that another kernel queue of the device factors while the instruction runs. The kernels of the instruction
-        /// should leave compute units free for the kernels of the panel. `None` if no queue factors a panel.
-        beside_panel: Option<PanelShape>,
+        /// The conditions of the run.
+        conditions: Conditions,
     },
 }
 
@@ -336,7 +335,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     unsafe fn launch_and_read(&self, instructions: &[Instruction<Operand<'_>>], reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let mut submitted = Submitted::default();
         let accepted = instructions.iter().try_for_each(|instruction| {
-            let work = Work::Run { instruction, queue: 0, beside_panel: None };
+            let work = Work::Run { instruction, queue: 0, conditions: Conditions::default() };
             // SAFETY: the caller fulfils the safety contract of `launch` until this method returns, and `submitted` waits for all
             // instructions before it returns. A kernel queue runs its instructions in order.
             unsafe { self.submit(work, &[]) }.map(|token| submitted.0.push(token))
@@ -422,12 +421,12 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
 
     /// Compiles the kernels that run an instruction, so that the instruction does not wait for the compiler later. The method does not access the
     /// memory of the operands, which may be any address. It chooses kernels by the sizes, the offsets and the leading dimensions of the operands.
-    /// `beside_panel` is that of [`Work::Run`]. The default implementation does nothing, which suffices for a device that compiles no kernels.
+    /// `conditions` are those of [`Work::Run`]. The default implementation does nothing, which suffices for a device that compiles no kernels.
     ///
     /// # Errors
     /// The device has no kernel for the instruction, or is lost. A kernel that the compiler refuses is no error: the device compiles another
     /// kernel when the instruction runs.
-    fn prepare(&self, _instruction: &Instruction<Operand<'_>>, _beside_panel: Option<PanelShape>) -> Result<()> {
+    fn prepare(&self, _instruction: &Instruction<Operand<'_>>, _conditions: Conditions) -> Result<()> {
         Ok(())
     }
 

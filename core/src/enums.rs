@@ -138,6 +138,19 @@ pub enum TrsmMode {
     Substitution,
 }
 
+/// What the error of the products of a run is small relative to.
+///
+/// `docs/numerics.md` states both bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Accuracy {
+    /// The error of each sum is small relative to the sum of the magnitudes of its terms (bound 1).
+    #[default]
+    Componentwise,
+    /// The error of each sum is small relative to the largest elements of the factors, if these are not much smaller than 1. Factors that
+    /// iterative refinement corrects may be computed with this accuracy, for which a device may have faster instructions.
+    Normwise,
+}
+
 /// Implements `Display` for flags: a flag of the BLAS prints as its letter in the BLAS interface, and any other flag prints as a
 /// word.
 macro_rules! letters {

@@ -189,6 +189,15 @@ pub enum Instruction<O = Tile> {
         /// The destination B.
         b: O,
     },
+    /// The copy `B ← α·A` from `f64` to `f32`. Each element is rounded to the nearest number of `f32`.
+    Narrow {
+        /// The scalar α.
+        alpha: Value,
+        /// The source A, in `f64`.
+        a: O,
+        /// The destination B, in `f32`.
+        b: O,
+    },
     /// The multiplication of a matrix by a scalar, `C ← β·C`.
     Scale {
         /// The scalar β.
@@ -266,6 +275,7 @@ impl<O: Copy> Instruction<O> {
             Instruction::Getrf { .. } => "getrf",
             Instruction::Laswp { .. } => "laswp",
             Instruction::Copy { .. } => "copy",
+            Instruction::Narrow { .. } => "narrow",
             Instruction::Scale { .. } => "scale",
             Instruction::GemmBatched { .. } => "gemm_batched",
             Instruction::GetrfBatched { .. } => "getrf_batched",
@@ -296,7 +306,7 @@ impl<O: Copy> Instruction<O> {
                 visit(a, Write);
                 visit(ipiv, Read);
             }
-            Instruction::Copy { a, b } => {
+            Instruction::Copy { a, b } | Instruction::Narrow { a, b, .. } => {
                 visit(a, Read);
                 visit(b, Write);
             }
@@ -321,7 +331,10 @@ impl<O: Copy> Instruction<O> {
             (Instruction::Gemm { beta, .. } | Instruction::GemmBatched { beta, .. }, 2) | (Instruction::Scale { beta, .. }, 0) => {
                 !beta.is_zero()
             }
-            (Instruction::Copy { .. } | Instruction::Getrf { .. } | Instruction::ZeroPivots { .. }, 1)
+            (
+                Instruction::Copy { .. } | Instruction::Narrow { .. } | Instruction::Getrf { .. } | Instruction::ZeroPivots { .. },
+                1,
+            )
             | (Instruction::GetrfBatched { .. }, 1 | 2) => false,
             _ => true,
         }
@@ -342,6 +355,7 @@ impl<O: Copy> Instruction<O> {
             }
             Instruction::Laswp { swaps, a, ipiv } => Instruction::Laswp { swaps, a: f(a), ipiv: f(ipiv) },
             Instruction::Copy { a, b } => Instruction::Copy { a: f(a), b: f(b) },
+            Instruction::Narrow { alpha, a, b } => Instruction::Narrow { alpha, a: f(a), b: f(b) },
             Instruction::Scale { beta, c } => Instruction::Scale { beta, c: f(c) },
             Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
                 Instruction::GemmBatched { count, alpha, op_a, a: f(a), op_b, b: f(b), beta, c: f(c) }
@@ -386,9 +400,11 @@ impl<O: Extent + Copy> Instruction<O> {
             }
             Instruction::GetrfBatched { count, a, .. } => *count as f64 * lu((a.extent().0, a.extent().1 / (*count).max(1))),
             Instruction::GetrsBatched { lu, b, .. } => 2.0 * sides(lu).0 * area(b),
-            Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } | Instruction::ZeroPivots { .. } => {
-                0.0
-            }
+            Instruction::Laswp { .. }
+            | Instruction::Copy { .. }
+            | Instruction::Narrow { .. }
+            | Instruction::Scale { .. }
+            | Instruction::ZeroPivots { .. } => 0.0,
         }
     }
 

@@ -73,7 +73,7 @@ pub use background::{CopyPool, copy_threads};
 pub use batch::{Batch, BatchMut, BatchShape, RawBatch};
 pub use blocking::{Blocking, Lookahead, Part, Place, Resources};
 pub use clock::Instant;
-pub use command::{Command, CommandId, PanelShape, Queue};
+pub use command::{Command, CommandId, Conditions, PanelShape, Queue};
 pub use device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, SharedRect, Work};
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};
 pub use driver_file::DriverFile;
@@ -83,7 +83,7 @@ pub use engine::{
     CopyInUse, DeviceRuntime, InPlace, ProgressListener, RunError, RunProgress, Startup, StreamCall, StreamEnd, StreamState,
     TimedKernel, Times, Trace, TraceEvent, Watch, prepare, prepare_in_place, reach, resident_device, run,
 };
-pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
+pub use enums::{Accuracy, Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Outputs, Result};
 pub use facts::{DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates, check_wait};
 pub use graph::Graph;

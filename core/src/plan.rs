@@ -12,8 +12,8 @@ mod stale;
 use std::fmt;
 use std::ops::{Index, Range};
 
-use crate::command::{Bar, Command, CommandId, Exec, Ld, Mark, PanelShape, Queue, St};
-use crate::enums::Layout;
+use crate::command::{Bar, Command, CommandId, Conditions, Exec, Ld, Mark, PanelShape, Queue, St};
+use crate::enums::{Accuracy, Layout};
 use crate::instruction::{Instruction, Reg, Region, Tile};
 use crate::scalar::{DType, Element};
 
@@ -171,6 +171,7 @@ impl fmt::Display for Label {
 pub struct Plan {
     operation: &'static str,
     dtype: DType,
+    accuracy: Accuracy,
     matrices: Vec<MatrixInfo>,
     registers: Registers,
     tasks: Vec<Task>,
@@ -185,7 +186,14 @@ impl Plan {
     /// An empty plan of `operation` on matrices of `dtype`.
     #[must_use]
     pub fn new(operation: &'static str, dtype: DType) -> Self {
-        Plan { operation, dtype, matrices: Vec::new(), registers: Registers::default(), tasks: Vec::new(), commands: Vec::new() }
+        let (matrices, tasks, commands) = (Vec::new(), Vec::new(), Vec::new());
+        Plan { operation, dtype, accuracy: Accuracy::default(), matrices, registers: Registers::default(), tasks, commands }
+    }
+
+    /// Sets the accuracy of all products of the plan. The default is [`Accuracy::Componentwise`].
+    #[must_use]
+    pub fn with_accuracy(self, accuracy: Accuracy) -> Self {
+        Plan { accuracy, ..self }
     }
 
     /// Declares a matrix that the plan only reads. The elements of the matrix have the plan's element type.
@@ -319,7 +327,8 @@ impl Plan {
 
     /// Adds an `EXEC` command that runs `instruction` while another kernel queue factors the panel `beside_panel`, if there is one.
     pub fn exec_beside_panel(&mut self, instruction: Instruction, beside_panel: Option<PanelShape>) {
-        self.push(Exec { instruction, beside_panel }.into());
+        let conditions = Conditions { beside_panel, accuracy: self.accuracy };
+        self.push(Exec { instruction, conditions }.into());
     }
 
     /// Adds a `MARK` command to `queue`: it completes when the preceding commands of the task in `queue` have completed.

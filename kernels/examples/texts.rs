@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Instruction, Op, Side, Swaps, TrsmMode, Uplo, Value};
+use lapidary_core::{
+    Accuracy, Conditions, DType, DeviceFacts, DeviceKind, Diag, Instruction, Op, Side, Swaps, TrsmMode, Uplo, Value,
+};
 use lapidary_kernels::database::Kernel;
 use lapidary_kernels::{Database, Dialect, MmaParams, Program, Tuning, View, check, launches, opencl};
 
@@ -85,9 +87,10 @@ fn others(dtype: DType) -> Vec<Instruction<View<'static, ()>>> {
 fn shipped(facts: &DeviceFacts) -> Result<Vec<Program>, String> {
     let (mut known, mut programs) = (HashSet::new(), Vec::new());
     let tuning = Tuning::lookup(Database::shipped(), facts, Dialect::OpenClC);
-    let mut add = |tuning: &Tuning, dtype, calls: Vec<Instruction<_>>| {
+    let mut add = |tuning: &Tuning, dtype, accuracy, calls: Vec<Instruction<_>>| {
+        let conditions = Conditions { accuracy, ..Conditions::default() };
         calls.iter().try_for_each(|call| {
-            let launched = launches(facts, tuning, dtype, call, None).map_err(|error| error.to_string())?;
+            let launched = launches(facts, tuning, dtype, call, conditions).map_err(|error| error.to_string())?;
             programs.extend(launched.into_iter().map(|launch| launch.program).filter(|program| known.insert(*program)));
             Ok::<(), String>(())
         })
@@ -98,10 +101,10 @@ fn shipped(facts: &DeviceFacts) -> Result<Vec<Program>, String> {
             let Kernel::Product(product) = entry.kernel else { continue };
             if is_of_type && check(entry.kernel, dtype, facts, Dialect::OpenClC).is_ok() {
                 let first = tuning.clone().preferring(&format!("{product} {dtype}"), facts, Dialect::OpenClC)?;
-                add(&first, dtype, products(dtype))?;
+                add(&first, dtype, product.accuracy(dtype), products(dtype))?;
             }
         }
-        add(&tuning, dtype, others(dtype))?;
+        add(&tuning, dtype, Accuracy::default(), others(dtype))?;
     }
     // the products of LU beside a panel
     let is_of_lu = |program: &&Program| matches!(program, Program::GemmMma { params, trans_a: false, trans_b: false, .. } if params.split == 1);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DeviceFacts, PanelShape, Value};
+use lapidary_core::{Conditions, DeviceFacts, Value};
 
 use crate::program::Program;
 use crate::scratch::Purpose;
@@ -164,10 +164,9 @@ pub trait Target {
     /// name, too.
     fn begin(&mut self, _operation: &'static str) {}
 
-    /// Returns the shape of a panel of LU that another queue of the device factors while the current instruction runs. `None` if there is no
-    /// such panel.
-    fn beside_panel(&self) -> Option<PanelShape> {
-        None
+    /// Returns the conditions under which the current instruction runs.
+    fn conditions(&self) -> Conditions {
+        Conditions::default()
     }
 
     /// Enqueues one kernel call.

@@ -60,7 +60,7 @@ fn limits(work_group: usize, local_memory: usize) -> lapidary_core::Limits {
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/11");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/12");
 
 /// Source text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

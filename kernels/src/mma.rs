@@ -1,7 +1,7 @@
 //! Parameters of the kernel `gemm_mma`, which copies the next slices to local memory while it multiplies. In double precision, the matrix
 //! units of a GPU multiply. In single precision, the work-items or the matrix units multiply (`unit`).
 
-use lapidary_core::{DType, Limits};
+use lapidary_core::{Accuracy, DType, Limits};
 
 use crate::params::{VectorParams, parameters};
 
@@ -26,7 +26,8 @@ pub struct MmaParams {
     /// Number of parts into which the terms of a product are divided, 1 for no division.
     pub split: usize,
     /// Number of terms of an instruction: in double precision 8 for `mma.m16n8k8` (compute capability 9.0) and 4 for `mma.m8n8k4` (8.0). In
-    /// single precision 1 for multiply-adds, and 8 for `mma.m16n8k8` of factors in two parts, which violates bound 5 of `docs/numerics.md`.
+    /// single precision 1 for multiply-adds, and 16 for `mma.m16n8k16` of factors in two parts of half precision, whose products have the
+    /// accuracy [`Accuracy::Normwise`].
     pub unit: usize,
     /// Whether the kernel computes products of all sizes and operands of all alignments. If not set, the kernel is used only for
     /// products of whole tiles of aligned operands.
@@ -55,10 +56,6 @@ const SHUFFLED_LINES: usize = 8;
 /// Number of terms in a pass of copies along the terms in single precision. A sub-group copies 8 terms of 4 lines,
 /// one element to each of the 32 banks.
 const TERMS_OF_PASS: usize = 8;
-/// Minimum number of terms of a product in single precision by matrix units: one slice. The bound of the error (`split.cl`) is below bound 1
-/// of `docs/numerics.md` from 12 terms on.
-const FEWEST_TERMS: usize = 32;
-
 /// Returns whether the matrix units multiply, and not the work-items.
 pub(crate) fn multiplies_by_units(dtype: DType, unit: usize) -> bool {
     dtype == DType::F64 || unit > 1
@@ -100,8 +97,7 @@ impl MmaParams {
         }
         let by_units = multiplies_by_units(dtype, self.unit);
         let of_kind = if by_units { self.rules_of_units(dtype) } else { self.rules_of_items() };
-        // in single precision by matrix units, a work-item holds two sums for each element
-        let held = mw * nw / SUB_GROUP * if by_units { DType::F64 } else { dtype }.size();
+        let held = mw * nw / SUB_GROUP * dtype.size();
         let rules = [
             (mwg % mw == 0 && nwg % nw == 0, "mw divides mwg and nw divides nwg: sub-groups cover the tile"),
             (held <= MAX_BYTES, "the elements of a work-item fit half of the registers"),
@@ -116,10 +112,10 @@ impl MmaParams {
         rules.iter().chain(&of_kind).chain(&fitting).find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
     }
 
-    /// Returns whether the kernel computes products with `k` terms within bound 1 of `docs/numerics.md`.
+    /// Returns the accuracy of the products of the kernel.
     #[must_use]
-    pub fn suits_terms(&self, dtype: DType, k: usize) -> bool {
-        dtype == DType::F64 || self.unit == 1 || k >= FEWEST_TERMS
+    pub fn accuracy(&self, dtype: DType) -> Accuracy {
+        if dtype == DType::F32 && multiplies_by_units(dtype, self.unit) { Accuracy::Normwise } else { Accuracy::Componentwise }
     }
 
     /// Returns the conditions if matrix units multiply, each with its reason.
@@ -131,11 +127,11 @@ impl MmaParams {
         let copies = self.copies(dtype);
         // number of elements in the 128 bytes of all banks of local memory, among which the chunks of a line are permuted
         let banks = 128 / dtype.size();
-        let has_unit = unit == 8 || (dtype == DType::F64 && unit == 4);
+        let has_unit = if dtype == DType::F64 { [8, 4].contains(&unit) } else { unit == 16 };
         vec![
             (mw % banks == 0 && nw % banks == 0, "mw and nw are multiples of 16 lines, in single precision of 32"),
             (kwg % banks == 0, "kwg is a multiple of 16 terms, in single precision of 32"),
-            (has_unit, "unit is 8, or 4 in double precision: the number of terms of an instruction of matrix units"),
+            (has_unit, "unit is 8 or 4, in single precision 16: the number of terms of an instruction of matrix units"),
             (
                 copies.iter().all(|&v| by_terms(v)),
                 "the work-items copy lines of kwg elements in equal passes of a multiple of eight lines",
@@ -156,7 +152,7 @@ impl MmaParams {
                 "mw is a multiple of 32 and nw of 16: 8 x 4 work-items hold vectors of 4 lines of each operand",
             ),
             (kwg % TERMS_OF_PASS == 0, "kwg is a multiple of 8, the number of terms in a pass of copies along the terms"),
-            (unit == 1, "unit is 1 for a multiply-add, or 8 for matrix units"),
+            (unit == 1, "unit is 1 for a multiply-add, or 16 for matrix units"),
             (
                 [mwg, nwg].iter().all(|&lines| self.divides(TERMS_OF_PASS, lines, 1)),
                 "the work-items copy 8 terms of mwg and of nwg lines in equal passes",
@@ -186,10 +182,11 @@ impl MmaParams {
     }
 }
 
-/// The product that the kernel `mma_probe` computes: its input, and the output of a device that has the instructions.
+/// The product that the kernel `mma_probe` with instructions of `unit` terms computes: its input, and the output of a device that has the
+/// instructions.
 #[must_use]
-pub fn probe_product() -> (Vec<f64>, Vec<f64>) {
-    let [lines_p, lines_q, terms] = [16, 8, 8];
+pub fn probe_product(unit: usize) -> (Vec<f64>, Vec<f64>) {
+    let [lines_p, lines_q, terms] = [16, 8, unit.max(8)];
     // small integers, whose products are exact, in no regular order
     let x: Vec<f64> = (0..(lines_p + lines_q) * terms).map(|e| ((e * e + 3 * e) % 17) as f64 - 8.0).collect();
     // the kernel leaves out the last element of each factor
@@ -232,7 +229,7 @@ mod tests {
             (MmaParams { kwg: 8, ..good }, "multiple of 16 terms"),
             (MmaParams { stages: 1, ..good }, "several stages"),
             (MmaParams { split: 3, ..good }, "power of two"),
-            (MmaParams { unit: 16, ..good }, "8, or 4"),
+            (MmaParams { unit: 16, ..good }, "8 or 4"),
             (MmaParams { mwg: 64, mw: 64, kwg: 32, ..good }, "a multiple of eight lines"),
             (MmaParams { mwg: 64, nwg: 96, kwg: 48, guarded: false, ..good }, "passes of a power of two"),
             // aligned operands would be copied in passes of more lines than a slice has
@@ -278,7 +275,8 @@ mod tests {
             (MmaParams { mw: 128, nw: 64, ..good }, "registers"),
             (MmaParams { kwg: 12, ..good }, "multiple of 8"),
             (MmaParams { unit: 0, ..good }, "multiply-add"),
-            (MmaParams { unit: 8, ..good }, "in single precision of 32"),
+            (MmaParams { unit: 16, ..good }, "in single precision of 32"),
+            (MmaParams { unit: 8, kwg: 32, ..good }, "in single precision 16"),
             (MmaParams { mwg: 96, nwg: 64, mw: 32, ..good }, "8 terms of mwg"),
             // a pass would copy 16 terms of 64 lines
             (MmaParams { mwg: 64, nw: 16, ..good }, "lines of mwg and of nwg elements"),

@@ -1,6 +1,6 @@
 //! The families of kernels for products, with the values of their parameters.
 
-use lapidary_core::{DType, Limits};
+use lapidary_core::{Accuracy, DType, Limits};
 
 use crate::block::BlockParams;
 use crate::mma::MmaParams;
@@ -23,6 +23,15 @@ pub enum Product {
 }
 
 impl Product {
+    /// Returns the accuracy of the products of the kernel.
+    #[must_use]
+    pub fn accuracy(&self, dtype: DType) -> Accuracy {
+        match self {
+            Product::Mma(params) => params.accuracy(dtype),
+            Product::Tile(_) | Product::Vector(_) | Product::Panel(..) | Product::Block(_) => Accuracy::Componentwise,
+        }
+    }
+
     /// The names of all kernels for products.
     pub const KERNELS: [&str; 5] = ["gemm_tile", "gemm_vector", "gemm_panel", "gemm_block", "gemm_mma"];
 

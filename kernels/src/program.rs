@@ -337,6 +337,7 @@ impl Program {
             Program::GemmVector { vec_c, .. } if vec_c || operand != "c" => "vec",
             Program::Strips { .. } if operand == "strips" => "vec",
             Program::Pad { .. } if operand == "dst" => "vec",
+            Program::Elements { .. } if operand == "rounded" => "f32",
             _ => "real",
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, PanelShape, Result};
+use lapidary_core::{Conditions, DType, DeviceFacts, Error, ErrorKind, Instruction, Result};
 
 use crate::block::BlockParams;
 use crate::call::{Call, Target, View};
@@ -63,7 +63,7 @@ impl Launch {
 }
 
 /// Returns the kernel launches of an instruction on matrices of `dtype`, in order, on a device that accepts all kernels of `tuning`.
-/// `beside_panel` is the shape of the panel that another queue factors at the same time, if there is one.
+/// The instruction runs under `conditions`.
 ///
 /// # Errors
 /// `tuning` has no kernel for the instruction, or the instruction takes more than 100,000 launches.
@@ -72,9 +72,9 @@ pub fn launches(
     tuning: &Tuning,
     dtype: DType,
     instruction: &Instruction<View<'_, ()>>,
-    beside_panel: Option<PanelShape>,
+    conditions: Conditions,
 ) -> Result<Vec<Launch>> {
-    let mut recorder = Recorder { facts, tuning, beside_panel, launches: Vec::new() };
+    let mut recorder = Recorder { facts, tuning, conditions, launches: Vec::new() };
     // SAFETY: the recorder runs no kernel, so that no memory is accessed.
     unsafe { enqueue(&mut recorder, dtype, instruction)? };
     Ok(recorder.launches)
@@ -87,7 +87,7 @@ const MAX_LAUNCHES: usize = 100_000;
 struct Recorder<'a> {
     facts: &'a DeviceFacts,
     tuning: &'a Tuning,
-    beside_panel: Option<PanelShape>,
+    conditions: Conditions,
     launches: Vec<Launch>,
 }
 
@@ -102,8 +102,8 @@ impl Target for Recorder<'_> {
         self.tuning
     }
 
-    fn beside_panel(&self) -> Option<PanelShape> {
-        self.beside_panel
+    fn conditions(&self) -> Conditions {
+        self.conditions
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {

@@ -158,6 +158,17 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
         ],
         "clear" => vec![("count", Size), ("info", IndicesOut), ("info_at", Size)],
         "scale" => vec![("m", Size), ("n", Size), ("beta", Real), ("c", Out), ("c_at", Size), ("c_ld", Size)],
+        "narrow" => vec![
+            ("m", Size),
+            ("n", Size),
+            ("alpha", Real),
+            ("a", In),
+            ("a_at", Size),
+            ("a_ld", Size),
+            ("rounded", Out),
+            ("rounded_at", Size),
+            ("rounded_ld", Size),
+        ],
         "copy" => {
             vec![("m", Size), ("n", Size), ("a", In), ("a_at", Size), ("a_ld", Size), ("b", Out), ("b_at", Size), ("b_ld", Size)]
         }

@@ -1,6 +1,6 @@
 //! Looks up the kernels for a device in the database.
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Lookahead};
+use lapidary_core::{Accuracy, DType, DeviceFacts, DeviceKind, Feature, Lookahead};
 
 use crate::database::{Database, Entry, Family, Kernel, LeastGroups, ProductSizes, Speed};
 use crate::held_rows::{HeldRows, HeldShape};
@@ -196,12 +196,20 @@ impl Tuning {
     /// and that have as many work-groups in the product as their entries require and allow. Of entries with a speed that follow one
     /// another, the one with the shortest estimated time comes first.
     pub fn products(&self, dtype: DType, sizes: [usize; 3]) -> impl Iterator<Item = Product> {
-        self.suited(dtype, sizes).into_iter().map(|ranked| ranked.params)
+        self.products_with(Accuracy::Componentwise, dtype, sizes)
     }
 
-    /// Returns the entries of [`products`](Self::products).
-    fn suited(&self, dtype: DType, sizes: [usize; 3]) -> Vec<&Ranked<Product>> {
+    /// Returns the kernels for a product that needs `accuracy`, as [`products`](Self::products) does.
+    pub fn products_with(&self, accuracy: Accuracy, dtype: DType, sizes: [usize; 3]) -> impl Iterator<Item = Product> {
+        self.suited(accuracy, dtype, sizes).into_iter().map(|ranked| ranked.params)
+    }
+
+    /// Returns the entries of [`products_with`](Self::products_with).
+    fn suited(&self, accuracy: Accuracy, dtype: DType, sizes: [usize; 3]) -> Vec<&Ranked<Product>> {
         let suits = move |ranked: &&Ranked<Product>| {
+            if accuracy == Accuracy::Componentwise && ranked.params.accuracy(dtype) == Accuracy::Normwise {
+                return false;
+            }
             let is_bounded = ranked.least > 0 || ranked.max_groups < usize::MAX;
             ranked.sizes.hold(sizes) && (!is_bounded || (ranked.least..=ranked.max_groups).contains(&ranked.params.groups(sizes)))
         };
@@ -217,7 +225,7 @@ impl Tuning {
     /// the kernel.
     #[must_use]
     pub fn origin(&self, dtype: DType, sizes: [usize; 3], product: Product) -> Option<&str> {
-        let ranked = self.suited(dtype, sizes).into_iter().find(|ranked| ranked.params == product)?;
+        let ranked = self.suited(product.accuracy(dtype), dtype, sizes).into_iter().find(|ranked| ranked.params == product)?;
         Some(&ranked.origin)
     }
 

@@ -160,7 +160,7 @@ pub(crate) mod tests {
             (Program::SumParts { dtype, items: 64 }, &["sum_parts"]),
             (Program::Pad { dtype, items: 64 }, &["pad"]),
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
-            (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp", "zero_pivots", "clear"]),
+            (Program::Elements { dtype, group: 64 }, &["scale", "copy", "narrow", "laswp", "zero_pivots", "clear"]),
             (Program::GemmBatched { dtype, lanes: 8, micro: 2, trans_a: false, trans_b: true }, &["gemm_batched"]),
             (Program::GemmBatched { dtype, lanes: 1, micro: 4, trans_a: true, trans_b: false }, &["gemm_batched"]),
             (Program::LuBatched { dtype, items: 32, room: 256 }, &["getrf_batched", "getrs_batched"]),
@@ -202,9 +202,12 @@ pub(crate) mod tests {
                     let bytes = workgroup_memory(&validate(&text));
                     let less = crate::limits(1024, bytes.saturating_sub(1));
                     assert!(bytes == 0 || program.check(&less).is_err(), "{}: more than is counted, {bytes} bytes", text.name);
-                    // operands of different element types (indices, elements, vectors) never lie in the same buffer
-                    let apart =
-                        matches!(program, Program::GemmVector { vec_c: false, .. } | Program::Strips { .. } | Program::Pad { .. });
+                    // operands of different element types (indices, elements, vectors, another precision) never lie in the same buffer
+                    let apart = *kernel == "narrow"
+                        || matches!(
+                            program,
+                            Program::GemmVector { vec_c: false, .. } | Program::Strips { .. } | Program::Pad { .. }
+                        );
                     if !apart && signature(kernel).iter().all(|(_, takes)| !takes.is_memory() || takes.is_elements()) {
                         validate(&source(&program, kernel, &vec![0; operands]));
                     }

@@ -87,9 +87,9 @@ mod tuned;
 /// device has to do.
 pub mod backend {
     pub use lapidary_core::{
-        Access, BufferRect, Device, DeviceBuffer, DeviceFacts, DeviceKind, Extent, Feature, HostElements, HostRect, Identity,
-        Instruction, KernelTime, Limits, Lookahead, Memory, Operand, PanelShape, Pending, PinnedMemory, Rates, Reg, Region,
-        StreamQueue, StreamWork, Swaps, Tile, Token, Value, Work,
+        Access, BufferRect, Conditions, Device, DeviceBuffer, DeviceFacts, DeviceKind, Extent, Feature, HostElements, HostRect,
+        Identity, Instruction, KernelTime, Limits, Lookahead, Memory, Operand, PanelShape, Pending, PinnedMemory, Rates, Reg,
+        Region, StreamQueue, StreamWork, Swaps, Tile, Token, Value, Work,
     };
 }
 
@@ -113,7 +113,7 @@ pub use lapidary_backend_opencl as opencl;
 #[cfg(feature = "wgpu")]
 pub use lapidary_backend_wgpu as wgpu;
 pub use lapidary_core::{
-    Batch, BatchMut, BatchShape, Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, GemmBatched, Getrf,
+    Accuracy, Batch, BatchMut, BatchShape, Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, GemmBatched, Getrf,
     GetrfBatched, Getrs, GetrsBatched, Info, KernelTime, Lane, Laswp, Layout, MatMut, MatRef, Op, Origin, Outputs, Queue, Result,
     Routine, RunProgress, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo, flops,
 };

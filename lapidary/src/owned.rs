@@ -44,7 +44,7 @@ impl Machine {
         let mut elements = a.into();
         check_elements("getrf_owned", &elements, n)?;
         let mut ipiv = vec![0; n];
-        let (info, copy) = self.factor(Getrf::new(MatMut::col_major(&mut elements, n, n)?, &mut ipiv))?;
+        let (info, copy) = self.factor(Getrf::new(MatMut::col_major(&mut elements, n, n)?, &mut ipiv), 0)?;
         Ok(OwnedLu(Lu { machine: self.clone(), factors: Factors::Owned(elements), copy, ipiv, info: info.get() }))
     }
 }

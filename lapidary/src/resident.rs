@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use lapidary_core::DeviceBuffer;
 use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, Instruction, MatMut, MatRef, Resident, Result, Scalar, StreamCall};
 
-use crate::host::HostVec;
 use crate::machine::Machine;
 use crate::run::MAX_UNLOCKED_COLUMN_BYTES;
 
@@ -344,11 +343,6 @@ impl<T: Scalar> DeviceMatrix<T> {
         // SAFETY: the caller guarantees that no other code accesses the columns that the transfer overwrites. `from` borrows host memory
         // with elements of type T, so that no other code can write this memory during the transfer.
         unsafe { self.runtime().refill(self.resident.key, first, &from.raw()) }.map_err(|error| error.in_call("write"))
-    }
-
-    /// Allocates host memory for transfers of this matrix, which the driver of its device pins if it can.
-    pub(crate) fn transfer_memory(&self, operation: &'static str, count: usize) -> Result<HostVec<T>> {
-        HostVec::zeros(std::slice::from_ref(self.runtime()), operation, count)
     }
 
     fn runtime(&self) -> &DeviceRuntime {

@@ -1,7 +1,9 @@
 //! The routines of a machine.
 
 use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
-use lapidary_core::{Error, Gemm, Getrf, Getrs, Info, Laswp, Layout, MatMut, Outputs, Result, Routine, Scalar, Trsm, flops};
+use lapidary_core::{
+    Accuracy, Error, Gemm, Getrf, Getrs, Info, Laswp, Layout, MatMut, Outputs, Result, Routine, Scalar, Trsm, flops,
+};
 
 use crate::copy::DeviceCopy;
 use crate::lu::{Factors, Lu, check_system};
@@ -86,14 +88,15 @@ impl Machine {
     /// # Errors
     /// The arguments do not agree, or a device failed.
     pub fn getrf_into<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<Info> {
-        self.factor(args).map(|(info, _)| info)
+        self.factor(args, 0).map(|(info, _)| info)
     }
 
     /// Factors as [`Machine::getrf_into`] does, and also returns the copy of the factors that a device keeps. The copy is `None`
-    /// unless devices held the whole matrix during the call.
-    pub(crate) fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
+    /// unless devices held the whole matrix during the call. The first `factored` columns of A hold factors already, and the first elements of
+    /// `ipiv` their pivots. If there are such columns, A lies on a device.
+    pub(crate) fn factor<T: Scalar>(&self, args: Getrf<'_, T>, factored: usize) -> Result<(Info, Option<DeviceCopy>)> {
         let args = args.check().map_err(Error::untouched)?;
-        let problem = getrf::Problem::new(&args);
+        let problem = getrf::Problem { factored, ..getrf::Problem::new(&args) };
         if problem.order() == 0 {
             return Ok((Info::default(), None));
         }
@@ -126,9 +129,14 @@ impl Machine {
     ///
     /// # Errors
     /// A has more rows than `i32` can count, or a device failed.
-    pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'a, T>> {
+    pub fn getrf<'a, T: Scalar>(&self, a: MatMut<'a, T>) -> Result<Lu<'a, T>> {
+        self.getrf_with(Accuracy::default(), a)
+    }
+
+    /// Factors as [`Machine::getrf`] does, with products of the given accuracy.
+    pub(crate) fn getrf_with<'a, T: Scalar>(&self, accuracy: Accuracy, mut a: MatMut<'a, T>) -> Result<Lu<'a, T>> {
         let mut ipiv = vec![0; a.rows().min(a.cols())];
-        let (info, copy) = self.factor(Getrf::new(a.reborrow(), &mut ipiv))?;
+        let (info, copy) = self.factor(Getrf::new(a.reborrow(), &mut ipiv).accuracy(accuracy), 0)?;
         Ok(Lu { machine: self.clone(), factors: Factors::Borrowed(a), copy, ipiv, info: info.get() })
     }
 

@@ -41,5 +41,5 @@ pub(crate) use pack::NoMemory;
 #[cfg(test)]
 pub(crate) use pack::REFUSES;
 pub use simd::Lanes;
-pub use transpose::{copy, scale};
+pub use transpose::{copy, narrow, scale};
 pub use trsm::trsm;

@@ -3,6 +3,7 @@
 use lapidary_core::{Op, Scalar};
 
 use super::simd::{Kernel, Lanes, Simd};
+use crate::reference;
 use crate::team::Team;
 use crate::tile::Tile;
 
@@ -29,6 +30,18 @@ unsafe fn scale_here<T: Scalar>(beta: T, c: Tile<T>) {
             }
         }
     }
+}
+
+/// B ← α·A, rounded to `f32`.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile) holds.
+pub unsafe fn narrow(team: &Team, alpha: f64, a: Tile<f64>, b: Tile<f32>) {
+    team.in_strips(b.cols(), b.rows() as f64, |cols| {
+        let (first, count) = (cols.start, cols.len());
+        // SAFETY: the caller guarantees the contract of tiles for each part of B.
+        unsafe { reference::narrow(alpha, a.sub(0, first, a.rows(), count), b.sub(0, first, b.rows(), count)) }
+    });
 }
 
 /// B ← op(A).

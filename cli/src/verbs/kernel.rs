@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use lapidary::backend::{Instruction, Swaps, Value};
+use lapidary::backend::{Conditions, Instruction, Swaps, Value};
 use lapidary::kernels::database::{Entry, Kernel};
 use lapidary::kernels::{self, Database, Dialect, Launch, Product, Threshold, Tuning, View, opencl, refusals, wgsl};
-use lapidary::{DType, DeviceFacts, Diag, Op, Routine, Side, Uplo};
+use lapidary::{Accuracy, DType, DeviceFacts, Diag, Op, Routine, Side, Uplo};
 
 use crate::failure::{Failure, Result};
 use crate::options::{DTypeFlag, DeviceOptions, advise_gpu};
@@ -68,9 +68,15 @@ pub fn run(args: &Args) -> Result<()> {
             .map_err(|problem| Failure::usage(format!("--params: {problem}")))?,
         None => tuning,
     };
-    let launches = kernels::launches(&facts, &tuning, dtype, &instruction(&shape, dtype)?, None)?;
+    // the kernel of an entry that is accurate in norm only runs where that suffices
+    let accuracy = match given.as_ref().map(|entry| entry.kernel) {
+        Some(Kernel::Product(product)) => product.accuracy(dtype),
+        _ => Accuracy::default(),
+    };
+    let conditions = Conditions { accuracy, ..Conditions::default() };
+    let launches = kernels::launches(&facts, &tuning, dtype, &instruction(&shape, dtype)?, conditions)?;
     given.iter().try_for_each(|entry| check_shown(entry, &shape, &launches, &tuning))?;
-    tell(&shape, dtype, &tuning, &launches, &facts);
+    tell(&shape, (dtype, accuracy), &tuning, &launches, &facts);
     if !args.list {
         texts(&launches, dialect).iter().for_each(|text| out(text));
     }
@@ -100,16 +106,14 @@ fn check_shown(entry: &Entry, shape: &Shape, launches: &[Launch], tuning: &Tunin
     let sizes: String = shape.sizes().iter().map(|(name, size)| format!(" {name}={size}")).collect();
     let call = format!("{}{sizes}", shape.routine.name());
     let dtype = entry.dtype.unwrap_or(DType::F64);
-    let is_listed = |product| tuning.products(dtype, [shape.m, shape.n, shape.k]).any(|listed| listed == product);
+    let is_listed =
+        |product| tuning.products_with(Accuracy::Normwise, dtype, [shape.m, shape.n, shape.k]).any(|listed| listed == product);
     let reason = match kernel {
         Kernel::Product(product) if shape.routine == Routine::Gemm && !is_listed(product) => {
             "the conditions of the entry do not hold: leave them out, or name other sizes"
         }
         Kernel::Product(Product::Vector(_)) if shape.routine == Routine::Gemm => {
             "the kernel takes at least nwg columns, and operands that are stored in whole vectors or are worth copying: name larger sizes"
-        }
-        Kernel::Product(Product::Mma(params)) if shape.routine == Routine::Gemm && !params.suits_terms(dtype, shape.k) => {
-            "in f32 by matrix units, the kernel takes at least 32 terms: name a larger k"
         }
         Kernel::Product(Product::Mma(params)) if shape.routine == Routine::Gemm && params.guarded && params.aligned => {
             "with aligned=1, the kernel takes operands that are stored in whole vectors of 16 bytes: name even sizes, or multiples of 4 in f32"
@@ -163,7 +167,7 @@ pub(super) fn instruction(shape: &Shape, dtype: DType) -> Result<Instruction<Vie
 }
 
 /// Prints the launches, the entry that a product uses, and the thresholds on which the launches depend.
-fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts: &DeviceFacts) {
+fn tell(shape: &Shape, (dtype, accuracy): (DType, Accuracy), tuning: &Tuning, launches: &[Launch], facts: &DeviceFacts) {
     note(&format!("{} in {dtype} on {} ({})", shape.routine.name(), facts.name, facts.description));
     let mut told = HashSet::new();
     for Launch { program, kernel, .. } in launches.iter().filter(|launch| told.insert((launch.program, launch.kernel))) {
@@ -178,8 +182,8 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
     }
     if shape.routine == Routine::Gemm {
         let sizes = [shape.m, shape.n, shape.k];
-        let used = product_used(launches, tuning, dtype, sizes);
-        for product in tuning.products(dtype, sizes).take_while(|&product| Some(product) != used) {
+        let used = product_used(launches, tuning, (dtype, accuracy), sizes);
+        for product in tuning.products_with(accuracy, dtype, sizes).take_while(|&product| Some(product) != used) {
             note(&format!("  not used, as it does not suit the operands: {product}"));
         }
         if let Some(product) = used {
@@ -205,8 +209,15 @@ fn tell(shape: &Shape, dtype: DType, tuning: &Tuning, launches: &[Launch], facts
 }
 
 /// The kernel for products that a product launches: the first one that the database names and that is among the launches.
-pub(super) fn product_used(launches: &[Launch], tuning: &Tuning, dtype: DType, sizes: [usize; 3]) -> Option<Product> {
-    tuning.products(dtype, sizes).find(|&product| launches.iter().any(|launch| launch.is_of(Kernel::Product(product))))
+pub(super) fn product_used(
+    launches: &[Launch],
+    tuning: &Tuning,
+    (dtype, accuracy): (DType, Accuracy),
+    sizes: [usize; 3],
+) -> Option<Product> {
+    tuning
+        .products_with(accuracy, dtype, sizes)
+        .find(|&product| launches.iter().any(|launch| launch.is_of(Kernel::Product(product))))
 }
 
 /// The text of each program of the launches, once.

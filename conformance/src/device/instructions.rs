@@ -1,11 +1,11 @@
 //! Tests of every instruction on one device and one thread. The sizes are small enough for an interpreter of kernels such as
 //! oclgrind. Backends call these functions in their own tests too.
 
-use lapidary_core::{DType, Device, Diag, Instruction, Op, Scalar, Side, TrsmMode, Uplo, Value};
+use lapidary_core::{Accuracy, Conditions, DType, Device, Diag, Instruction, Op, PanelShape, Scalar, Side, TrsmMode, Uplo, Value};
 
 use super::launches::{FIRST_ROW, GAP, Launches, OFFSET, Placed};
 use crate::bounds::{self, real};
-use crate::failure::ratio;
+use crate::failure::{Worst, ratio};
 use crate::oracle::product::product;
 use crate::oracle::residual::{factors, linear, triangle};
 use crate::oracle::{Dense, loops};
@@ -21,6 +21,7 @@ impl Instructions<'_> {
         // `triangles` comes first, because oclgrind counts scratch memory as unwritten that takes the place of freed matrices
         self.triangles::<T>();
         self.products::<T>();
+        self.product_in_norm::<T>([Op::NoTrans; 2], [33, 21, 40], None);
         // `new_memory` is not part of `products`, because some tests repeat `products` on one device. An interpreter that checks
         // memory (oclgrind) still counts memory as unwritten when a later test allocates this memory again, so that it would report
         // the reads of the later test.
@@ -57,9 +58,10 @@ impl Instructions<'_> {
         self.expect_pass(|trial| product_beside_nan::<T>(&mut Launches::new(trial), ops, sizes));
     }
 
-    /// Tests `gemm` on factors from the smallest subnormal numbers to nearly the largest numbers.
-    pub fn product_of_all_magnitudes<T: Scalar>(&self, ops: [Op; 2], sizes: [usize; 3]) {
-        self.expect_pass(|trial| product_of_all_magnitudes::<T>(&mut Launches::new(trial), ops, sizes));
+    /// Tests `gemm` with the accuracy [`Accuracy::Normwise`] (bound 15), also while another queue would factor the panel `beside_panel`.
+    /// The sizes are at least 3.
+    pub fn product_in_norm<T: Scalar>(&self, ops: [Op; 2], sizes: [usize; 3], beside_panel: Option<PanelShape>) {
+        self.expect_pass(|trial| product_in_norm::<T>(&mut Launches::new(trial), ops, sizes, beside_panel));
     }
 
     fn product_at<T: Scalar>(&self, place: [usize; 2], ops: [Op; 2], sizes: [usize; 3]) {
@@ -164,29 +166,48 @@ fn product_of<T: Scalar>(
     seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))
 }
 
-/// Tests a product of rows and columns of different magnitudes: elements of A from η to 1, and columns of B up to near the largest number. No
-/// product overflows, and some results are subnormal.
-fn product_of_all_magnitudes<T: Scalar>(
+/// Tests products that need to be accurate in norm only (bound 15), with enough tiles for kernels that take large products only.
+///
+/// # Errors
+/// An element of a result is wrong.
+pub fn products_in_norm<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
+    let mut on = Launches::new(trial);
+    let (n, t) = (Op::NoTrans, Op::Trans);
+    let ops = [[n, n], [t, n], [n, t], [t, t]];
+    ops.into_iter().try_for_each(|ops| product_in_norm::<T>(&mut on, ops, [1040, 528, 80], None))
+}
+
+/// Tests a product that needs to be accurate in norm only. Row 0 of A has an element that half precision does not hold, row 1 has NaN and row 2
+/// an infinity.
+fn product_in_norm<T: Scalar>(
     on: &mut Launches<'_>,
     [op_a, op_b]: [Op; 2],
     [m, n, k]: [usize; 3],
+    beside_panel: Option<PanelShape>,
 ) -> Result<(), Failure> {
-    let (eta, large) = (bounds::eta::<T>(), 1.0 / T::MIN_POSITIVE);
-    let of_rows = [eta * 4096.0, T::MIN_POSITIVE, 1.0];
-    let of_columns = [1.0, large / 8_388_608.0, large / 1024.0];
-    let scaled = |values: Dense, factor: &dyn Fn(usize, usize) -> f64| {
-        Dense::from_fn(values.rows(), values.cols(), |i, j| T::from_f64(values.at(i, j) * factor(i, j)).to_f64())
-    };
-    let a = scaled(on.uniform::<T>(m, k), &|i, _| of_rows[i % 3]);
-    let b = scaled(on.uniform::<T>(k, n), &|_, j| of_columns[j % 3]);
-    let zeros = Dense::from_fn(m, n, |_, _| 0.0);
-    let exact = product::<T>(1.0, &a, &b, 0.0, &zeros);
-    let (alpha, beta) = (Value::new(T::DTYPE, 1.0), Value::new(T::DTYPE, 0.0));
-    let [a, b] = [a.under(op_a), b.under(op_b)];
-    let computed =
-        on.run_on::<T, 3>([0; 2], [&a, &b, &zeros], |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
-    let worst = exact.worst(&computed, bounds::underflow(k, 1.0, eta));
-    on.seen(format!("{op_a}{op_b}"), k).worst("program: gemm", bounds::gemm_componentwise::<T>(k), worst)
+    let (mut a, b, c) = (on.uniform::<T>(m, k), on.uniform::<T>(k, n), on.uniform::<T>(m, n));
+    [1e6, f64::NAN, f64::INFINITY].into_iter().enumerate().for_each(|(row, value)| a.set(row, k - 1, value));
+    let (alpha, beta) = (Value::new(T::DTYPE, -1.0), Value::new(T::DTYPE, 1.0));
+    let conditions = Conditions { beside_panel, accuracy: Accuracy::Normwise };
+    let placed = [&a.under(op_a), &b.under(op_b), &c].map(|matrix| on.place_at::<T>([VECTOR; 2], 0.0, matrix));
+    let [there_a, there_b, there_c] = placed;
+    let [there_a, there_b, there_c] = [there_a?, there_b?, there_c?];
+    let [of_a, of_b, of_c] = [&there_a, &there_b, &there_c].map(Placed::operand);
+    on.launch_under(conditions, &Instruction::Gemm { alpha, op_a, a: of_a, op_b, b: of_b, beta, c: of_c })?;
+    let computed = on.fetch_beside::<T>(&there_c, 0.0)?;
+    let largest = |line: &mut dyn Iterator<Item = f64>| line.fold(0.0, |most: f64, x| most.max(x.abs()));
+    let rows: Vec<f64> = (0..m).map(|i| largest(&mut (0..k).map(|p| a.at(i, p)))).collect();
+    let cols: Vec<f64> = (0..n).map(|j| largest(&mut (0..k).map(|p| b.at(p, j)))).collect();
+    let mut worst = Worst::default();
+    for (i, j) in (0..n).flat_map(|j| (0..m).map(move |i| (i, j))) {
+        let terms = || (0..k).map(|p| a.at(i, p) * b.at(p, j));
+        let (exact, found) = (c.at(i, j) - terms().sum::<f64>(), computed.at(i, j));
+        let scale = c.at(i, j).abs() + terms().map(f64::abs).sum::<f64>();
+        let limit = bounds::gemm_componentwise::<T>(k).limit * scale + bounds::gemm_in_norm::<T>(k, [rows[i], cols[j]]);
+        let is_alike = found == exact || (found.is_nan() && exact.is_nan());
+        worst.record(if is_alike { 0.0 } else { (found - exact).abs() / limit }, (i, j));
+    }
+    on.seen(format!("{op_a}{op_b} in norm"), k).worst("program: gemm", bounds::accurate_in_norm(), worst)
 }
 
 /// Tests that the elements of a product are finite, infinite and NaN as those of the plain loop are.
@@ -237,7 +258,8 @@ pub fn new_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     Ok(())
 }
 
-/// Tests the two instructions that scale by a power of two and that copy a matrix. The results of both have no rounding errors.
+/// Tests the instructions that scale by a power of two, that copy a matrix, and that copy it in `f32`. Only the last rounds, to the nearest
+/// numbers.
 ///
 /// # Errors
 /// An element of a result differs from the expected one.
@@ -248,7 +270,14 @@ pub fn moves<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let scaled = on.run::<T, 1>([&c], |[c]| Instruction::Scale { beta, c })?;
     on.seen("", m).exact("program: scale", equal("program: scale", &scaled, &c.map(|c| -2.0 * c)))?;
     let copied = on.run::<T, 2>([&a, &c], |[a, b]| Instruction::Copy { a, b })?;
-    on.seen("", m).exact("program: copy", equal("program: copy", &copied, &a))
+    on.seen("", m).exact("program: copy", equal("program: copy", &copied, &a))?;
+    if T::DTYPE == DType::F64 {
+        let (wide, narrow) = (on.place::<f64>(&a)?, on.place::<f32>(&c)?);
+        on.launch(&Instruction::Narrow { alpha: Value::F64(4.0), a: wide.operand(), b: narrow.operand() })?;
+        let rounded = a.map(|a| f32::from_f64(4.0 * a).to_f64());
+        on.seen("", m).exact("program: narrow", equal("program: narrow", &on.fetch::<f32>(&narrow)?, &rounded))?;
+    }
+    Ok(())
 }
 
 /// Tests triangular solves with the matrix on either side, in both modes (bound 7).

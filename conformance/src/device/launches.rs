@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{
-    BufferRect, DType, Device, DeviceBuffer, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps,
+    BufferRect, Conditions, DType, Device, DeviceBuffer, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps, Work,
 };
 
 use crate::cases::{Fill, Rng};
@@ -90,6 +90,13 @@ impl<'a> Launches<'a> {
         done(unsafe { self.device.launch(instruction) })
     }
 
+    /// Runs an instruction under `conditions`.
+    pub(super) fn launch_under(&self, conditions: Conditions, instruction: &Instruction<Operand<'_>>) -> Result<(), Failure> {
+        let work = Work::Run { instruction, queue: 0, conditions };
+        // SAFETY: the operands lie in buffers that this struct allocated, and it runs one command at a time.
+        done(unsafe { self.device.submit(work, &[]) }.and_then(|token| token.wait()))
+    }
+
     /// Runs an instruction on the matrices `inputs`. Returns the last matrix, which the instruction may have changed.
     pub(super) fn run<T: Scalar, const M: usize>(
         &self,
@@ -123,7 +130,9 @@ impl<'a> Launches<'a> {
         self.place_at::<T>([OFFSET, GAP], f64::NAN, data)
     }
 
-    fn place_at<T: Scalar>(&self, [offset, gap]: [usize; 2], around: f64, data: &Dense) -> Result<Placed, Failure> {
+    /// Uploads a matrix that begins `offset` elements after the beginning of a buffer, with gaps of `gap` elements between columns. The other
+    /// elements of the buffer are `around`.
+    pub(super) fn place_at<T: Scalar>(&self, [offset, gap]: [usize; 2], around: f64, data: &Dense) -> Result<Placed, Failure> {
         let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + gap);
         let mut inside = vec![T::from_f64(around); offset + (cols + gap) * ld];
         data.elements().for_each(|((i, j), x)| inside[offset + i + j * ld] = T::from_f64(x));
@@ -138,10 +147,15 @@ impl<'a> Launches<'a> {
 
     /// Downloads a matrix. Fails if the instruction wrote an element around the matrix.
     pub(super) fn fetch<T: Scalar>(&self, placed: &Placed) -> Result<Dense, Failure> {
+        self.fetch_beside::<T>(placed, AROUND)
+    }
+
+    /// Downloads a matrix as [`fetch`](Self::fetch) does, if the other elements of its buffer are `around`.
+    pub(super) fn fetch_beside<T: Scalar>(&self, placed: &Placed, around: f64) -> Result<Dense, Failure> {
         let Placed { buffer, offset, rows, cols, ld, .. } = placed;
         let all = self.download(buffer, vec![T::ZERO; offset + cols * ld])?;
         let is_element = |at: usize| at >= *offset && (at - offset) % ld < *rows;
-        canaries("an operand", (0..all.len()).find(|&at| !is_element(at) && all[at].to_f64() != AROUND))?;
+        canaries("an operand", (0..all.len()).find(|&at| !is_element(at) && all[at].to_f64() != around))?;
         Ok(Dense::from_fn(*rows, *cols, |i, j| all[offset + i + j * ld].to_f64()))
     }
 

@@ -35,6 +35,8 @@ pub enum Probe {
     Threads,
     /// The test [`instructions::products`].
     Products,
+    /// The test [`instructions::products_in_norm`].
+    InNorm,
     /// The test [`instructions::new_memory`].
     NewMemory,
     /// The test [`instructions::moves`].
@@ -69,6 +71,7 @@ impl Probe {
             Probe::Queues => ordering::queues::<T>(trial),
             Probe::Threads => ordering::threads::<T>(trial),
             Probe::Products => instructions::products::<T>(trial),
+            Probe::InNorm => instructions::products_in_norm::<T>(trial),
             Probe::NewMemory => instructions::new_memory::<T>(trial),
             Probe::Moves => instructions::moves::<T>(trial),
             Probe::Triangles => instructions::triangles::<T>(trial),

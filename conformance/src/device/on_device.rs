@@ -75,7 +75,7 @@ impl<D: Device> Subject for OnDevice<D> {
     }
 
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        let Getrf { a, ipiv, pivoting } = args.check()?.into_inner();
+        let Getrf { a, ipiv, pivoting, .. } = args.check()?.into_inner();
         let order = ipiv.len();
         if order == 0 {
             return Ok(0);

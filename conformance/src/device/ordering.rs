@@ -2,7 +2,7 @@
 //! the command must be complete and visible to every thread.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{BufferRect, Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar, Token, Work};
+use lapidary_core::{BufferRect, Conditions, Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar, Token, Work};
 
 use crate::cases::Rng;
 use crate::properties::memory::completed;
@@ -216,7 +216,7 @@ fn run(
     }
     let queue = rng.below(device.facts().queues);
     let before = under_way.last().filter(|(other, _)| *other != queue).map(|(_, token)| token);
-    let work = Work::Run { instruction, queue, beside_panel: None };
+    let work = Work::Run { instruction, queue, conditions: Conditions::default() };
     // SAFETY: the operands lie in buffers of this walk. The instruction runs after the preceding one, and the walk waits for its
     // token before it transfers or frees a buffer.
     let token = done(unsafe { device.submit(work, before.as_slice()) })?;

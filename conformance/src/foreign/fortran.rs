@@ -109,7 +109,7 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, 
 /// Calls `?getrf_` for `A = P·L·U` and returns `info`. The caller has checked the arguments.
 pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_, T>) -> Result<usize> {
     const ROUTINE: Routine = Routine::Getrf;
-    let Getrf { a, ipiv, pivoting } = args;
+    let Getrf { a, ipiv, pivoting, .. } = args;
     if !pivoting {
         return Err(Error::new(ErrorKind::Unsupported, ROUTINE.name(), "LAPACK has no factorisation without pivoting"));
     }

@@ -32,8 +32,9 @@ pub(super) fn ordering<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
 pub(super) fn program<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     entries! {
         "products", "The instruction gemm keeps bound 1 on operands inside larger buffers." => Products;
+        "products_in_norm", "Products that need to be accurate in norm only keep bound 15, and propagate NaN and infinities." => InNorm;
         "new_memory_is_not_read", "With β = 0 the instruction gemm does not read its result." => NewMemory;
-        "scale_and_copy", "Scaling by a power of two and copying do not round." => Moves;
+        "scale_and_copy", "Scaling by a power of two and copying do not round, and copying to f32 rounds to nearest." => Moves;
         "triangles", "The instruction trsm keeps bound 7 in both modes." => Triangles;
         "ill_conditioned_triangles", "With blocks that have no accurate inverse, trsm keeps the norm-wise part of bound 7 in the mode inverted." => IllConditioned;
         "panels", "The instructions getrf and laswp keep bound 8, with pivots of the whole matrix." => Panels;

@@ -41,6 +41,7 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (ReadsNewMemory, "program::new_memory_is_not_read", "program: gemm"),
     (RoundsIndices, "transfer::indices", "transfer: elements"),
     (CopiesTooLittle, "program::scale_and_copy", "program: copy"),
+    (LeavesTermInNorm, "program::products_in_norm", "program: gemm"),
     (WrapsInBuffer, "large::matrix_in_one_buffer", "large: exact integers"),
     (LeavesLastOfBatch, "program::batched_products", "program: gemm_batched"),
     (SolvesBatchUntransposed, "program::batched_systems", "program: getrs_batched"),
@@ -48,6 +49,7 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
 
 /// Each fault of a device that shows only in double precision, with its property and its check.
 pub const DEVICES_IN_DOUBLE: &[(DeviceFault, &str, &str)] = &[
+    (NarrowsUnscaled, "program::scale_and_copy", "program: narrow"),
     (RoundsTransfers, "transfer::round_trip", "transfer: elements"),
     (SharesStaging, "ordering::threads_at_once", "ordering: values"),
 ];

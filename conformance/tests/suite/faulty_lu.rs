@@ -31,8 +31,8 @@ impl Subject for FaultyLu {
         Naive.trsm(args)
     }
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        let Getrf { mut a, ipiv, pivoting } = args.check()?.into_inner();
-        let info = Naive.getrf(Getrf { a: a.reborrow(), ipiv, pivoting })?;
+        let Getrf { mut a, ipiv, pivoting, accuracy } = args.check()?.into_inner();
+        let info = Naive.getrf(Getrf { a: a.reborrow(), ipiv, pivoting, accuracy })?;
         let zeros: Vec<usize> = (0..a.rows().min(a.cols())).filter(|&j| a.at(j, j) == T::ZERO).collect();
         match self.0 {
             LuFault::LastPlaceBeyond256 => {

@@ -88,7 +88,7 @@ impl Subject for Naive {
     }
 
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        let Getrf { mut a, ipiv, pivoting } = args.check()?.into_inner();
+        let Getrf { mut a, ipiv, pivoting, .. } = args.check()?.into_inner();
         let (m, n) = a.shape();
         let mut info = 0;
         for (j, exchange) in ipiv.iter_mut().enumerate() {

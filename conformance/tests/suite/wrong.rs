@@ -2,7 +2,8 @@
 
 use lapidary_conformance::Subject;
 use lapidary_core::{
-    Diag, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op, Result, Scalar, Side, Trsm, TrsmMode, Uplo,
+    Accuracy, Diag, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op, Result, Scalar, Side, Trsm, TrsmMode,
+    Uplo,
 };
 
 use super::naive::{Naive, norm_one, swap, under};
@@ -213,7 +214,7 @@ impl Subject for Wrong {
 
     fn getrf<T: Scalar>(&self, mut args: Getrf<'_, T>) -> Result<usize> {
         self.before_check(&mut args.a);
-        let Getrf { mut a, ipiv, pivoting } = args.check()?.into_inner();
+        let Getrf { mut a, ipiv, pivoting, .. } = args.check()?.into_inner();
         self.when_empty(&mut a);
         let (m, n) = a.shape();
         let mut zeros = Vec::new();
@@ -313,7 +314,7 @@ mod batches {
                 a.set(0, 0, a.at(0, 0) + T::ZERO * leaked);
                 leaked = last;
             }
-            let told = wrong.getrf(Getrf { a, ipiv: &mut ipiv[i * order..][..order], pivoting })?;
+            let told = wrong.getrf(Getrf { a, ipiv: &mut ipiv[i * order..][..order], pivoting, accuracy: Accuracy::default() })?;
             info[i] = i32::try_from(told).expect("few rows");
         }
         if wrong.is(Fault::RepeatsInfoOfBatch) && !info.is_empty() {

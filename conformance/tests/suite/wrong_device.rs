@@ -6,8 +6,8 @@ use std::task::Poll;
 
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::{
-    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, Diag, HostRect, Instruction, Memory, Op, Operand, Pending, Result,
-    Scalar, Side, Token, TrsmMode, Uplo, Value, Work,
+    Accuracy, BufferRect, Conditions, DType, Device, DeviceBuffer, DeviceFacts, Diag, HostRect, Instruction, Memory, Op, Operand,
+    Pending, Result, Scalar, Side, Token, TrsmMode, Uplo, Value, Work,
 };
 
 /// The fault of a device.
@@ -51,6 +51,10 @@ pub enum DeviceFault {
     RoundsIndices,
     /// A copy leaves out the last column.
     CopiesTooLittle,
+    /// A copy in `f32` is not multiplied by α.
+    NarrowsUnscaled,
+    /// The last term is left out of products that need to be accurate in norm only.
+    LeavesTermInNorm,
     /// Columns of a product that lie beyond the 2^16th element of its buffer are written to the beginning of the buffer.
     WrapsInBuffer,
     /// The last matrix of a batch is left unchanged.
@@ -216,6 +220,19 @@ impl Device for WrongDevice {
             (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, .. }) => unsafe {
                 self.launch(instruction).map(|()| Token::DONE)
             },
+            (
+                DeviceFault::LeavesTermInNorm,
+                Work::Run {
+                    instruction: &Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c },
+                    conditions: Conditions { accuracy: Accuracy::Normwise, .. },
+                    ..
+                },
+            ) => {
+                let count = op_a.shape((a.rows, a.cols)).1 - 1;
+                let (a, b) = (columns(op_a, a, count), columns(op_b.flip(), b, count));
+                // SAFETY: the contract of `Device::submit`, which the caller guarantees, includes that of `Device::launch`.
+                unsafe { self.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }).map(|()| Token::DONE) }
+            }
             // SAFETY: the caller guarantees the contract of `Device::submit`, and the commands in `after` have ended before this
             // command begins.
             _ => unsafe {
@@ -262,6 +279,9 @@ impl Device for WrongDevice {
                 (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta.is_zero() => {
                     self.inner.launch(&Instruction::Scale { beta: Value::new(c.dtype, 1.0e-30), c })?;
                     self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: Value::new(c.dtype, 1.0), c })
+                }
+                (DeviceFault::NarrowsUnscaled, Instruction::Narrow { a, b, .. }) => {
+                    self.inner.launch(&Instruction::Narrow { alpha: Value::F64(1.0), a, b })
                 }
                 (DeviceFault::CopiesTooLittle, Instruction::Copy { a, b }) => {
                     let narrower = |x: Operand<'_>| x.cols.saturating_sub(1);

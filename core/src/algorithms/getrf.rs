@@ -24,7 +24,7 @@ use std::ops::Range;
 use crate::args::{Checked, Getrf};
 use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, Place, block_count, partition};
 use crate::command::{PanelShape, Queue};
-use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
+use crate::enums::{Accuracy, Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Region, Swaps, Tile};
 use crate::plan::{MatrixId, Plan};
 use crate::routine::Routine;
@@ -41,6 +41,10 @@ pub struct Problem {
     pub n: usize,
     /// Whether the routine exchanges rows.
     pub pivoting: bool,
+    /// The accuracy that the products need.
+    pub accuracy: Accuracy,
+    /// Number of columns on the left that hold factors already, with their pivots in `ipiv`. If the number is not zero, one device holds A.
+    pub factored: usize,
     /// Layout of A in the caller's memory.
     pub layout: Layout,
     /// Element type of A.
@@ -52,13 +56,28 @@ impl Problem {
     #[must_use]
     pub fn new<T: Scalar>(args: &Checked<Getrf<'_, T>>) -> Self {
         let (m, n) = args.a.shape();
-        Problem { m, n, pivoting: args.pivoting, layout: args.a.layout(), dtype: T::DTYPE }
+        Problem { m, n, pivoting: args.pivoting, accuracy: args.accuracy, factored: 0, layout: args.a.layout(), dtype: T::DTYPE }
     }
 
     /// The whole problem as one instruction.
     #[must_use]
     pub fn instruction<O>(&self, [a, ipiv, info]: [O; 3]) -> Instruction<O> {
         Instruction::Getrf { pivoting: self.pivoting, first_row: 0, a, ipiv, info }
+    }
+
+    /// The problem as a sequence of instructions. A factorisation that continues reads the pivots of the factored columns.
+    #[must_use]
+    pub fn instructions<O: Copy>(&self, [a, ipiv, info]: [O; 3]) -> Vec<Instruction<O>> {
+        let swaps = Swaps { side: Side::Left, forward: true, first_row: 0 };
+        let exchange = (self.factored > 0).then_some(Instruction::Laswp { swaps, a, ipiv });
+        exchange.into_iter().chain([self.instruction([a, ipiv, info])]).collect()
+    }
+
+    /// The columns of the panels, from left to right. Factored columns form the first panel. Each other panel has at most `nb` columns.
+    fn panels(&self, nb: usize) -> Vec<Range<usize>> {
+        let rest = partition(self.order() - self.factored, nb).into_iter();
+        let rest = rest.map(|panel| panel.start + self.factored..panel.end + self.factored);
+        (self.factored > 0).then_some(0..self.factored).into_iter().chain(rest).collect()
     }
 
     /// Number of pivots.
@@ -80,11 +99,11 @@ struct Matrices {
 /// number of tasks of an update) and `place`.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
-    let mut plan = Plan::new(Routine::Getrf.name(), p.dtype);
+    let mut plan = Plan::new(Routine::Getrf.name(), p.dtype).with_accuracy(p.accuracy);
     let a = plan.output("A", (p.m, p.n), p.layout);
     let ipiv = plan.indices("ipiv", p.order(), true);
     let info = plan.indices("info", 1, true);
-    let (matrices, panels) = (Matrices { a, ipiv, info }, partition(p.order(), blocking.nb));
+    let (matrices, panels) = (Matrices { a, ipiv, info }, p.panels(blocking.nb));
     if !panels.is_empty() {
         match &blocking.place {
             Place::Shared | Place::Divided { .. } => shared::emit(&mut plan, p, matrices, &panels, blocking),
@@ -104,7 +123,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     if count > MAX_COUNTED_BLOCKS {
         return count;
     }
-    let panels = partition(p.order(), blocking.nb);
+    let panels = p.panels(blocking.nb);
     match &blocking.place {
         _ if panels.is_empty() => 0,
         Place::Shared | Place::Divided { .. } => shared::commands(p, &panels, blocking),
@@ -173,7 +192,7 @@ fn eliminate(plan: &mut Plan, p: &Problem, l: Tile, strip: Tile, beside_panel: O
     let (a12, a22) = (strip.sub(0, 0, nb, n), strip.sub(nb, 0, m - nb, n));
     let [one, minus_one] = [1.0, -1.0].map(|number| Value::new(p.dtype, number));
     let (mode, side, uplo, op, diag) = (TrsmMode::Inverted, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-    plan.exec_beside_panel(Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a: l11, b: a12 }, beside_panel);
+    plan.exec(Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a: l11, b: a12 });
     if m > nb {
         let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
         plan.exec_beside_panel(Instruction::Gemm { alpha: minus_one, op_a, a: l21, op_b, b: a12, beta: one, c: a22 }, beside_panel);

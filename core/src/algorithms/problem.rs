@@ -153,7 +153,7 @@ impl Problem {
         match self {
             Problem::Gemm(p) => vec![p.instruction([0, 1, 2])],
             Problem::Trsm(p) => vec![p.instruction([0, 1])],
-            Problem::Getrf { problem, .. } => vec![problem.instruction([0, 1, 2])],
+            Problem::Getrf { problem, .. } => problem.instructions([0, 1, 2]),
             Problem::Getrs(p) => p.instructions([0, 1, 2]).into(),
             Problem::Laswp(p) => vec![p.instruction([0, 1])],
             Problem::Batched(p) => vec![p.instruction(p.count, &[0, 1, 2][..p.operand_count()])],
@@ -168,7 +168,9 @@ impl Problem {
         match self {
             Problem::Getrf { nb: Some(_), .. } => Some(self),
             Problem::Getrf { problem, nb: None } => {
-                let nb = lookahead?.width(problem.order())?;
+                let width = lookahead.and_then(|lookahead| lookahead.width(problem.order()));
+                // no instruction continues a factorisation
+                let nb = width.or((problem.factored > 0).then_some(problem.order()))?;
                 Some(Problem::Getrf { problem, nb: Some(nb) })
             }
             Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) | Problem::Laswp(_) | Problem::Batched(_) => None,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::clock::Instant;
-use crate::command::PanelShape;
+use crate::command::{Conditions, PanelShape};
 use crate::device::{BufferRect, DeviceBuffer, HostRect, Operand, Work};
 use crate::engine::DeviceRuntime;
 use crate::enums::{Diag, Op, Side, TrsmMode, Uplo};
@@ -208,7 +208,8 @@ impl DeviceRuntime {
         let prepare = || restore.as_ref().map_or(Ok(()), |restore| unsafe { self.device().launch(restore) });
         let run = |queues: &[usize]| {
             let submit = |&queue: &usize| {
-                let work = Work::Run { instruction: &instructions[queue], queue, beside_panel: (queue == 0).then_some(panel) };
+                let conditions = Conditions { beside_panel: (queue == 0).then_some(panel), ..Conditions::default() };
+                let work = Work::Run { instruction: &instructions[queue], queue, conditions };
                 // SAFETY: the two instructions use different buffers, and both are complete when `run` returns.
                 unsafe { self.device().submit(work, &[]) }
             };

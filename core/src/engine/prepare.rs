@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use crate::command::Command;
+use crate::command::{Command, Conditions};
 use crate::device::{Memory, Operand};
 use crate::engine::DeviceRuntime;
 use crate::engine::registers::placed;
@@ -31,8 +31,7 @@ pub fn prepare(devices: &[&DeviceRuntime], schedule: &Schedule, bindings: &[RawM
             if !is_elsewhere {
                 let is_copied = |tile: Tile| !reach.works_in_place(&plan.registers()[tile.reg]);
                 let operands = exec.instruction.map(|tile| placed(plan, bindings, tile, NO_MEMORY, is_copied(tile)));
-                let beside_panel = exec.beside_panel.filter(|_| runtime.facts().queues > 1);
-                runtime.device().prepare(&operands, beside_panel)?;
+                runtime.device().prepare(&operands, runtime.conditions(exec))?;
             }
         }
     }
@@ -46,5 +45,5 @@ pub fn prepare(devices: &[&DeviceRuntime], schedule: &Schedule, bindings: &[RawM
 /// The device has no kernel for an instruction.
 pub fn prepare_in_place(device: &DeviceRuntime, instructions: &[Instruction<RawMat>]) -> Result<()> {
     let operand = |raw: RawMat| Operand::of(&raw, NO_MEMORY);
-    instructions.iter().try_for_each(|instruction| device.device().prepare(&instruction.map(operand), None))
+    instructions.iter().try_for_each(|instruction| device.device().prepare(&instruction.map(operand), Conditions::default()))
 }

@@ -139,8 +139,7 @@ impl<'d> Registers<'d> {
             let at = at.next().expect("endless");
             operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
         });
-        let beside_panel = exec.beside_panel.filter(|_| self.runtime.facts().queues > 1);
-        let work = Work::Run { instruction: &resolved, queue: lane.number, beside_panel };
+        let work = Work::Run { instruction: &resolved, queue: lane.number, conditions: self.runtime.conditions(exec) };
         // SAFETY: each operand lies inside its register or inside a matrix that the caller of `run` keeps borrowed. Until this
         // kernel has completed, the dispatcher issues no command that conflicts with it, except kernels that their queue or
         // `after` keeps in order with this kernel.

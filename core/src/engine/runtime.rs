@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc as StdArc, OnceLock};
 
 use crate::blocking::Lookahead;
+use crate::command::{Conditions, Exec};
 use crate::device::{BufferRect, Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
 use crate::engine::columns::Columns;
@@ -331,6 +332,12 @@ impl DeviceRuntime {
     #[must_use]
     pub fn facts(&self) -> &DeviceFacts {
         self.device.facts()
+    }
+
+    /// Returns the conditions under which the device runs a command. Without a second kernel queue, no panel is factored meanwhile.
+    pub(crate) fn conditions(&self, exec: &Exec) -> Conditions {
+        let beside_panel = exec.conditions.beside_panel.filter(|_| self.facts().queues > 1);
+        Conditions { beside_panel, ..exec.conditions }
     }
 
     /// Submits commands of a run to this device until the dispatcher has no more commands for the device. `device` is the index

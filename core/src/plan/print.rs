@@ -35,11 +35,12 @@ impl Plan {
             Command::St(St { tile }) => format!("ST   {:<19}  {} ← {}", tile.reg, self.algebra(*tile), self.part(*tile)),
             Command::Mark(Mark { queue }) => format!("MARK {queue}"),
             Command::Bar(Bar { queue }) => format!("BAR  {queue}"),
-            Command::Exec(Exec { instruction, beside_panel }) => {
+            Command::Exec(Exec { instruction, conditions }) => {
                 let mut operands = String::new();
                 instruction.operands(|tile, _| write!(operands, " {}", tile.reg).expect("writing to a string"));
                 let call = format!("{}{operands}", instruction.name());
-                let beside = beside_panel
+                let beside = conditions
+                    .beside_panel
                     .map_or_else(String::new, |PanelShape { rows, cols }| format!(", beside a panel of {rows} × {cols} elements"));
                 format!("EXEC {call:<19}  {}{beside}", formula(&instruction.map(|tile| self.algebra(tile))))
             }
@@ -102,6 +103,7 @@ fn formula(instruction: &Instruction<String>) -> String {
             (Side::Right, false) => format!("{a} ← {a}·P({ipiv})⁻¹"),
         },
         Instruction::Copy { a, b } => format!("{b} ← {a}"),
+        Instruction::Narrow { alpha, a, b } => format!("{b} ← {}{a} in f32", factor(*alpha)),
         Instruction::Scale { beta, c } if beta.is_zero() => format!("{c} ← 0"),
         Instruction::Scale { beta, c } => format!("{c} ← {}{c}", factor(*beta)),
         // a batched instruction prints the number of matrices and the formula of one matrix

@@ -149,6 +149,10 @@ unsafe fn run<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
             let (a, b) = (Matrix::<T>::of(a), Matrix::of(b));
             each(&b, |i, j| a.get(i, j));
         }
+        Instruction::Narrow { alpha, a, b } => {
+            let (alpha, a, b) = (alpha.get::<f64>(), Matrix::<f64>::of(a), Matrix::of(b));
+            each(&b, |i, j| f32::from_f64(alpha * a.get(i, j)));
+        }
         Instruction::Scale { beta, c } => scale::<T>(beta.get(), &Matrix::of(c)),
         Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
             for i in 0..count {

@@ -24,7 +24,7 @@ impl<D: Target> Sequence<'_, D> {
     ///
     /// The work-groups that factor a panel wait for one another, and each of them may need a multiprocessor of its own.
     fn groups_beside_panel(&self) -> Option<usize> {
-        let (PanelShape { rows, cols }, units) = (self.device.beside_panel()?, self.device.facts().compute_units?);
+        let (PanelShape { rows, cols }, units) = (self.device.conditions().beside_panel?, self.device.facts().compute_units?);
         let tuning = self.device.tuning();
         let of_panel = tuning.held_shapes(self.dtype, rows).next();
         let together = of_panel.map_or(0, |shape| tuning.held_rows.groups(rows, shape, cols) + SPARE);
@@ -59,7 +59,7 @@ impl<D: Target> Sequence<'_, D> {
 mod tests {
     use std::sync::Arc;
 
-    use lapidary_core::{DType, DeviceFacts, Instruction, Lookahead, Op, Value};
+    use lapidary_core::{Conditions, DType, DeviceFacts, Instruction, Lookahead, Op, Value};
 
     use super::*;
     use crate::call::{Arg, Call, View};
@@ -97,8 +97,8 @@ mod tests {
             &self.tuning
         }
 
-        fn beside_panel(&self) -> Option<PanelShape> {
-            self.beside_panel
+        fn conditions(&self) -> Conditions {
+            Conditions { beside_panel: self.beside_panel, ..Conditions::default() }
         }
 
         unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {

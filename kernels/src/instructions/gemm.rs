@@ -91,7 +91,8 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn multiply(&mut self, product: Product<'_, D::Buffer>) -> Result<()> {
         let (Product { k, a, b, c, .. }, dtype) = (product, self.dtype);
         let groups = self.device.facts().limits.groups;
-        let kernels: Vec<Kernel> = self.device.tuning().products(dtype, [c.rows, c.cols, k]).collect();
+        let kernels: Vec<Kernel> =
+            self.device.tuning().products_with(self.device.conditions().accuracy, dtype, [c.rows, c.cols, k]).collect();
         for (number, &kernel) in kernels.iter().enumerate() {
             let program = match kernel {
                 // SAFETY: the caller upholds the contract of this module.

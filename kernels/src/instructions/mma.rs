@@ -17,7 +17,7 @@ pub(super) fn program<B>(dtype: DType, params: MmaParams, product: &Product<'_, 
     let aligned = [a.1, b.1, c].iter().all(|view| view.at.is_multiple_of(vector) && view.ld.is_multiple_of(vector));
     let [trans_a, trans_b] = [a.0, b.0].map(Op::is_trans);
     let program = Program::GemmMma { dtype, params, trans_a, trans_b, guarded: !is_whole, aligned, loops: false };
-    let suits = params.suits_terms(dtype, k) && (params.guarded || is_whole) && (aligned || (params.guarded && !params.aligned));
+    let suits = (params.guarded || is_whole) && (aligned || (params.guarded && !params.aligned));
     suits.then_some(program)
 }
 

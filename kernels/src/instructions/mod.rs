@@ -45,6 +45,7 @@ pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Ins
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => sequence.getrf(pivoting, first_row, a, (ipiv, info)),
             Instruction::Laswp { swaps, a, ipiv } => sequence.laswp(swaps, a, ipiv),
             Instruction::Copy { a, b } => sequence.copy(a, b),
+            Instruction::Narrow { alpha, a, b } => sequence.narrow(alpha, a, b),
             Instruction::Scale { beta, c } => sequence.scale(beta, c),
             Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
                 sequence.gemm_batched(count, alpha, (op_a, a), (op_b, b), beta, c)
@@ -133,6 +134,18 @@ impl<D: Target> Sequence<'_, D> {
             let program = Program::Elements { dtype, group };
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { device.launch(&Call { program, kernel: "copy", global: [rows, cols], args: &args }) }
+        })
+    }
+
+    /// Copies a matrix in `f64` to a matrix in `f32`: B ← α·A.
+    unsafe fn narrow(&mut self, alpha: Value, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
+        let (group, dtype) = (self.elements_group(), self.dtype);
+        self.parts((b.rows, b.cols), [group, 1], |device, (i, j, rows, cols)| {
+            let (a, b) = (a.sub(i, j, rows, cols), b.sub(i, j, rows, cols));
+            let args = [&[Arg::Size(rows), Arg::Size(cols), Arg::factor(alpha)][..], &Arg::input(a), &Arg::output(b)].concat();
+            let program = Program::Elements { dtype, group };
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
+            unsafe { device.launch(&Call { program, kernel: "narrow", global: [rows, cols], args: &args }) }
         })
     }
 

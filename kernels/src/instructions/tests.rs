@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Instruction, Op, Result, Side, TrsmMode, Uplo, Value};
+use lapidary_core::{
+    Conditions, DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Instruction, Op, Result, Side, TrsmMode, Uplo, Value,
+};
 
 use super::enqueue;
 use crate::block::BlockParams;
@@ -291,7 +293,7 @@ fn a_product_has_as_many_parts_as_terms_and_memory_allow() {
         }
     }
     // each part has 3 × 2 tiles
-    let launched = launches(&device(DeviceKind::Gpu), &tuning, DType::F64, &product(100), None).unwrap();
+    let launched = launches(&device(DeviceKind::Gpu), &tuning, DType::F64, &product(100), Conditions::default()).unwrap();
     assert_eq!(launched.iter().map(|launch| launch.groups).collect::<Vec<_>>(), [[3, 24], [2, 1]]);
 }
 
@@ -402,7 +404,7 @@ fn copies_of_vectors_depend_on_the_places_of_all_matrices() {
         let [a, b, c] = std::array::from_fn(|i| View { at: at[i], ld: ld[i], ..view(n, n) });
         let [alpha, beta] = [1.0, 0.0].map(|number| Value::new(dtype, number));
         let product = Instruction::Gemm { alpha, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b, beta, c };
-        match launches(&facts, &tuning, dtype, &product, None).unwrap()[0].program {
+        match launches(&facts, &tuning, dtype, &product, Conditions::default()).unwrap()[0].program {
             Program::GemmMma { guarded, aligned, .. } => (aligned, guarded),
             other => panic!("{other:?}"),
         }

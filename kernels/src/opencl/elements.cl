@@ -12,6 +12,12 @@ __kernel void copy(const ulong m, const ulong n, IN(a), OUT(b)) {
     if (i < m && j < n) AT(b, i, j) = AT(a, i, j);
 }
 
+// Copies a matrix to a matrix in single precision: B <- alpha·A.
+__kernel void narrow(const ulong m, const ulong n, const real alpha, IN(a), __global float *b, const ulong b_at, const ulong b_ld) {
+    const ulong i = get_global_id(0), j = get_global_id(1);
+    if (i < m && j < n) AT(b, i, j) = (float)(alpha * AT(a, i, j));
+}
+
 // Exchanges lines i and ipiv[i] - first for `count` values of i from `begin` on, in order or in reverse order. Element r of line
 // i is a[a_at + i·by_line + r·by_place]. A work-item makes all exchanges for one value of r.
 __kernel void laswp(const ulong begin, const ulong count, const ulong places, const ulong forward, const ulong first, __global real *a,

@@ -6,10 +6,10 @@
 // One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// In single precision, a work-item also holds four sums of products with low parts for each product (split.cl). The instruction itself numbers
-// the lines and terms in another order, which does not change the sum. In the order above, the elements that a work-item reads are neighbours
-// in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be neighbours. Work-items then hold the terms t +
-// 4s instead of 2t + s.
+// In single precision, an instruction multiplies 16 terms. Elements 4r + e of P and 2r + e of Q belong to the terms 8r, ..., 8r + 7 in the order
+// above, for r < 2. The instruction itself numbers the lines and terms in another order, which does not change the sum. In the order above, the
+// elements that a work-item reads are neighbours in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be
+// neighbours. Work-items then hold the terms t + 4s instead of 2t + s.
 //
 // A chunk is a pair of neighbouring elements. Chunks are permuted, so that the work-items of a sub-group read from different banks of local
 // memory, with S = 2 in double precision and S = 4 in single precision:
@@ -20,10 +20,11 @@
 #ifdef TWO_PARTS
 #define S 4
 #define PAIR float2
+#define EIGHTS 2
 #else
 #define S 2
 #define PAIR double2
-#define PRODUCT 4
+#define EIGHTS 1
 #define MULTIPLY(sum, p, q) multiply(sum, p, q, exchanged)
 #endif
 #define SWAPPED (TRANS_A && TRANS_B)
@@ -45,14 +46,15 @@
 #define P_SUB_GROUP MW
 #define Q_SUB_GROUP NW
 #endif
-// number of steps of 8 terms in a slice
-#define STEPS (KWG / 8)
+// number of steps in a slice, each of EIGHTS times 8 terms
+#define STEPS (KWG / (8 * EIGHTS))
 // number of fragments of a sub-group: of 16 lines of P, and of 8 lines of Q
 // number of elements that a work-item holds of a fragment of P, of a fragment of Q and of their product
 #define P_PARTS (P_SUB_GROUP / 16)
 #define Q_PARTS (Q_SUB_GROUP / 8)
-#define P_PART 4
-#define Q_PART 2
+#define P_PART (4 * EIGHTS)
+#define Q_PART (2 * EIGHTS)
+#define PRODUCT 4
 // distance of lines whose terms are contiguous, in elements
 #if P_BY_TERMS
 #define P_LINE (KWG + S)
@@ -127,8 +129,8 @@ static void read_q(real q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint
     }
 }
 #else
-// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
-static void read_p(real p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
+// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step `step`.
+static void read_p(real p[P_PARTS][P_PART], Place slice, int step, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
 #if P_BY_TERMS
     const Place own = opaque(slice + ((first + 2 * g) * P_LINE + t) * REAL_BYTES);
@@ -138,40 +140,46 @@ static void read_p(real p[P_PARTS][P_PART], Place slice, int u, uint first, uint
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
         #pragma unroll
-        for (int s = 0; s < 2; ++s) {
+        for (int e = 0; e < 2 * EIGHTS; ++e) {
+            // element e % 2 of each line in the terms of eighth u of the slice
+            const int u = EIGHTS * step + e / 2, s = e % 2;
 #if P_BY_TERMS
             #pragma unroll
-            for (int h = 0; h < 2; ++h) read_element(p[i] + h + 2 * s, own + ((16 * i + h) * P_LINE + 8 * u + 4 * s) * REAL_BYTES);
+            for (int h = 0; h < 2; ++h) read_element(p[i] + h + 2 * e, own + ((16 * i + h) * P_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #else
             const Place at = own ^ i % (S / 2) * 16 * REAL_BYTES;
-            read_pair(p[i] + 2 * s, at + ((8 * u + s) * P_WG + i / (S / 2) * (8 * S)) * REAL_BYTES);
+            read_pair(p[i] + 2 * e, at + ((8 * u + s) * P_WG + i / (S / 2) * (8 * S)) * REAL_BYTES);
 #endif
         }
 }
 
-// Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step u.
-static void read_q(real q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
+// Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step `step`.
+static void read_q(real q[Q_PARTS][Q_PART], Place slice, int step, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
 #if P_BY_TERMS
     const Place own = opaque(slice + ((first + g) * Q_LINE + t) * REAL_BYTES);
 #elif Q_BY_TERMS
     // slices begin at multiples of 128 bytes
-    const Place own = opaque(slice + ((first + g) * Q_LINE + (t ^ 4 * (g % S)) * 2) * REAL_BYTES) ^ u % S * 8 * REAL_BYTES;
+    const Place own = opaque(slice + ((first + g) * Q_LINE + (t ^ 4 * (g % S)) * 2) * REAL_BYTES);
 #else
     const Place own = opaque(slice + (2 * t * Q_WG + first + (g / 2 ^ S * t) * 2 + g % 2) * REAL_BYTES);
 #endif
     #pragma unroll
-    for (int i = 0; i < Q_PARTS; ++i) {
+    for (int r = 0; r < EIGHTS; ++r) {
+        const int u = EIGHTS * step + r;
+        #pragma unroll
+        for (int i = 0; i < Q_PARTS; ++i) {
 #if P_BY_TERMS
-        #pragma unroll
-        for (int s = 0; s < 2; ++s) read_element(q[i] + s, own + (8 * i * Q_LINE + 8 * u + 4 * s) * REAL_BYTES);
+            #pragma unroll
+            for (int s = 0; s < 2; ++s) read_element(q[i] + 2 * r + s, own + (8 * i * Q_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #elif Q_BY_TERMS
-        read_pair(q[i], own + (8 * i * Q_LINE + u / S * (8 * S)) * REAL_BYTES);
+            read_pair(q[i] + 2 * r, (own ^ u % S * 8 * REAL_BYTES) + (8 * i * Q_LINE + u / S * (8 * S)) * REAL_BYTES);
 #else
-        const Place at = own ^ i % S * 8 * REAL_BYTES;
-        #pragma unroll
-        for (int s = 0; s < 2; ++s) read_element(q[i] + s, at + ((8 * u + s) * Q_WG + i / S * (8 * S)) * REAL_BYTES);
+            const Place at = own ^ i % S * 8 * REAL_BYTES;
+            #pragma unroll
+            for (int s = 0; s < 2; ++s) read_element(q[i] + 2 * r + s, at + ((8 * u + s) * Q_WG + i / S * (8 * S)) * REAL_BYTES);
 #endif
+        }
     }
 }
 #endif
@@ -213,19 +221,50 @@ static void write(const real sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_
 #define OF_A(i, term) (TRANS_A ? AT(a, term, i) : AT(a, i, term))
 #define OF_B(term, j) (TRANS_B ? AT(b, j, term) : AT(b, term, j))
 
-// Adds the two halves of each sum and divides the result by the scale. Returns whether all sums of the work-item are finite.
-static int join(float sum[P_PARTS][Q_PARTS][PRODUCT]) {
-    int is_finite = 1;
+// Adds the products of the sub-group's lines of P and Q in the terms of a step. Instructions that follow one another add to different sums, so
+// that none waits for the one before.
+static void multiply_split(float sum[P_PARTS][Q_PARTS][PRODUCT], const float p[P_PARTS][P_PART], const float q[Q_PARTS][Q_PART],
+                           __local element (*exchanged)[6]) {
+    uint p_high[P_PARTS][4], p_low[P_PARTS][4];
+    #pragma unroll
+    for (int y = 0; y < P_PARTS; ++y)
+        #pragma unroll
+        for (int r = 0; r < 2; ++r)
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) split(p[y][4 * r + h], p[y][4 * r + h + 2], p_high[y] + h + 2 * r, p_low[y] + h + 2 * r);
+    #pragma unroll
+    for (int x = 0; x < Q_PARTS; ++x) {
+        uint q_high[2], q_low[2];
+        float own[P_PARTS][PRODUCT];
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) split(q[x][2 * r], q[x][2 * r + 1], q_high + r, q_low + r);
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y)
+            #pragma unroll
+            for (int e = 0; e < PRODUCT; ++e) own[y][e] = 0;
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y) multiply(own[y], p_low[y], q_high, exchanged);
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y) multiply(own[y], p_high[y], q_low, exchanged);
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y) multiply(own[y], p_high[y], q_high, exchanged);
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y)
+            #pragma unroll
+            for (int e = 0; e < PRODUCT; ++e) sum[y][x][e] += own[y][e];
+    }
+}
+
+// Returns whether all sums of the work-item are finite.
+static int are_finite(const float sum[P_PARTS][Q_PARTS][PRODUCT]) {
+    int are = 1;
     #pragma unroll
     for (int y = 0; y < P_PARTS; ++y)
         #pragma unroll
         for (int x = 0; x < Q_PARTS; ++x)
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                sum[y][x][e] = (sum[y][x][e] + sum[y][x][4 + e]) * (1 / (SCALE * SCALE));
-                is_finite &= isfinite(sum[y][x][e]);
-            }
-    return is_finite;
+            for (int e = 0; e < PRODUCT; ++e) are &= isfinite(sum[y][x][e]);
+    return are;
 }
 
 // Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The kernel calls this function if a sum of products of parts is

@@ -383,16 +383,20 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
                     }
                     END_OF_COPY;
                 }
+#ifdef TWO_PARTS
+                multiply_split(sum, p[u % 2], q[u % 2], exchanged);
+#else
                 #pragma unroll
                 for (int x = 0; x < Q_PARTS; ++x)
                     #pragma unroll
                     for (int y = 0; y < P_PARTS; ++y) MULTIPLY(sum[y][x], p[u % 2][y], q[u % 2][x]);
+#endif
             }
         }
 
         const ulong i = tile_i * (ulong)MWG + i_of_sub_group, j = tile_j * (ulong)NWG + j_of_sub_group;
 #ifdef TWO_PARTS
-        if (!join(sum)) by_fma(sum, lane, i, j, begin, end, m, n, a, a_at, a_ld, b, b_at, b_ld);
+        if (!are_finite(sum)) by_fma(sum, lane, i, j, begin, end, m, n, a, a_at, a_ld, b, b_at, b_ld);
 #endif
         write(sum, lane, i, j, m, n, alpha, beta, c, c_at + part * n * c_ld, c_ld);
 #if LOOPS

@@ -62,13 +62,19 @@ static void copy_part(Address to, __global const real *from, int v, int bytes) {
 // of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
-// In single precision, the unit ignores the last 13 bits of p and q (the type tf32), and adds in single precision.
-#define FRAGMENTS __local real (*const exchanged)[6] = 0;
-static void multiply(real sum[4], const real p[4], const real q[2], __local real (*exchanged)[6]) {
+// In single precision, a step has 16 terms, and each element of p and q is a pair in half precision: the terms 2(t + 4s) and 2(t + 4s) + 1 take
+// the place of the term t + 4s. The unit adds in single precision.
+#define FRAGMENTS __local element (*const exchanged)[6] = 0;
 #ifdef TWO_PARTS
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+typedef uint element;
+#else
+typedef real element;
+#endif
+static void multiply(real sum[4], const element p[4], const element q[2], __local element (*exchanged)[6]) {
+#ifdef TWO_PARTS
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(as_uint(p[0])), "r"(as_uint(p[1])), "r"(as_uint(p[2])), "r"(as_uint(p[3])), "r"(as_uint(q[0])), "r"(as_uint(q[1])));
+        : "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(q[0]), "r"(q[1]));
 #elif UNIT == 8
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
@@ -80,6 +86,20 @@ static void multiply(real sum[4], const real p[4], const real q[2], __local real
             : "+d"(sum[e % 2 * 2]), "+d"(sum[e % 2 * 2 + 1]) : "d"(p[e]), "d"(q[e / 2]));
 #endif
 }
+
+#ifdef TWO_PARTS
+// Returns x and y, rounded to half precision, as the lower and the upper half of a register.
+static uint pack(float x, float y) {
+    uint pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x));
+    return pair;
+}
+
+// The inverse of `pack`.
+static void unpack(uint pair, float *x, float *y) {
+    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }" : "=f"(*x), "=f"(*y) : "r"(pair));
+}
+#endif
 
 // Reads the element of local memory at `at`, or the pair of elements. The compiler keeps the order of these instructions.
 #ifdef TWO_PARTS
@@ -103,47 +123,25 @@ static Address opaque(Address at) {
     return at;
 }
 
-// Single precision by matrix units, which take factors of 11 significant bits (tf32). Each factor x is split into two parts,
-//     2^13·x = high + low,    where high is 2^13·x rounded to 11 bits, and low = 2^13·x - high has at most 12 bits.
-// The unit reads the first 11 bits of each part. The kernel computes 2^26·p·q as p.high·q.high + (p.low·q.high + p.high·q.low), and leaves out
-// p.low·q.low. The unit may cut off bits when it adds. It therefore adds only 8 products of high parts to a sum, and a work-item adds these sums
-// in single precision. The other products are smaller by 2^-11, so that the unit cuts off at most k/200 times u of their sum in k terms. The
-// factor 2^13 makes the parts of subnormal elements multiples of the smallest number that the unit reads.
+// Single precision by matrix units, which take factors in half precision. Each factor x is split into two parts,
+//     x = high + low + rest,    where high is x rounded to half precision, and low is x - high rounded to half precision.
+// The kernel computes p·q as p.high·q.high + p.low·q.high + p.high·q.low, and leaves out p.low·q.low. The unit may cut off bits when it adds.
+// It therefore adds 16 terms only, and a work-item adds these sums in single precision.
 //
-// With u = 2^-24, the parts differ from 2^13·x by at most 2u·|2^13·x|, and p.low·q.low is at most 4u·|p·q|. If the unit keeps 24 bits of each
-// term, it cuts off at most 18u of a sum of 8 terms. The whole error of a sum of k terms is at most k/7 + 28 times u of the sum of magnitudes,
-// below the 2·(k + 3)·u of bound 1 (docs/numerics.md) for k >= 32. If scaled elements or sums exceed the largest number,
-// the kernel computes the sums by fma. The kernel violates bound 5: it may round a sum of integers, because the unit does not read the 12th bit of
-// low, and because the kernel leaves out p.low·q.low.
+// With u = 2^-24, the rest is at most max(2u·|x|, u/2), because the parts are multiples of 2^-24, and the product of the low parts is at most
+// 4u·|p·q|. The error of a sum is therefore small relative to the largest elements of the factors, if these are not much smaller than 1
+// (Accuracy::Normwise). If a factor exceeds 65504, the largest number in half precision, a sum is infinite or NaN, and the kernel computes the
+// sums by fma.
 //
 // Method: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
 // (2022).
-#define PRODUCT 8
-#define SCALE 0x1p13f
 
-// Splits x into `high` and `low`. If x is infinite or NaN, or if `high` exceeds the largest number, `low` is NaN or infinite. If x is NaN, the
-// addition may turn `high` into a number: 0x7fffffff becomes -0.
-static void split(float x, float *high, float *low) {
-    const float scaled = x * SCALE;
-    // adds half of the last place that is kept, so that the cut is a rounding
-    *high = as_float(as_uint(scaled) + 0x1000 & 0xffffe000);
-    *low = scaled - *high;
-}
-
-// Adds the product of 16 lines of P and 8 lines of Q in 8 terms: the products of the high parts to the first half of `sum`, and the products
-// of a high and a low part to the second half.
-#define MULTIPLY(sum, p, q) multiply_split(sum, p, q, exchanged)
-static void multiply_split(float sum[PRODUCT], const float p[4], const float q[2], __local float (*exchanged)[6]) {
-    float p_high[4], p_low[4], q_high[2], q_low[2], high[4] = {0, 0, 0, 0};
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) split(p[e], p_high + e, p_low + e);
-    #pragma unroll
-    for (int e = 0; e < 2; ++e) split(q[e], q_high + e, q_low + e);
-    multiply(high, p_high, q_high, exchanged);
-    multiply(sum + 4, p_low, q_high, exchanged);
-    multiply(sum + 4, p_high, q_low, exchanged);
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) sum[e] += high[e];
+// Splits x and y into two parts. The parts of x lie in the lower halves of `high` and `low`, and the parts of y in the upper halves.
+static void split(float x, float y, uint *high, uint *low) {
+    float x_high, y_high;
+    *high = pack(x, y);
+    unpack(*high, &x_high, &y_high);
+    *low = pack(x - x_high, y - y_high);
 }
 
 // The matrix unit of a multiprocessor multiplies. The kernel calls the two factors P and Q. A line is a row of op(A) or a
@@ -153,10 +151,10 @@ static void multiply_split(float sum[PRODUCT], const float p[4], const float q[2
 // One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// In single precision, a work-item also holds four sums of products with low parts for each product (split.cl). The instruction itself numbers
-// the lines and terms in another order, which does not change the sum. In the order above, the elements that a work-item reads are neighbours
-// in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be neighbours. Work-items then hold the terms t +
-// 4s instead of 2t + s.
+// In single precision, an instruction multiplies 16 terms. Elements 4r + e of P and 2r + e of Q belong to the terms 8r, ..., 8r + 7 in the order
+// above, for r < 2. The instruction itself numbers the lines and terms in another order, which does not change the sum. In the order above, the
+// elements that a work-item reads are neighbours in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be
+// neighbours. Work-items then hold the terms t + 4s instead of 2t + s.
 //
 // A chunk is a pair of neighbouring elements. Chunks are permuted, so that the work-items of a sub-group read from different banks of local
 // memory, with S = 2 in double precision and S = 4 in single precision:
@@ -167,10 +165,11 @@ static void multiply_split(float sum[PRODUCT], const float p[4], const float q[2
 #ifdef TWO_PARTS
 #define S 4
 #define PAIR float2
+#define EIGHTS 2
 #else
 #define S 2
 #define PAIR double2
-#define PRODUCT 4
+#define EIGHTS 1
 #define MULTIPLY(sum, p, q) multiply(sum, p, q, exchanged)
 #endif
 #define SWAPPED (TRANS_A && TRANS_B)
@@ -192,14 +191,15 @@ static void multiply_split(float sum[PRODUCT], const float p[4], const float q[2
 #define P_SUB_GROUP MW
 #define Q_SUB_GROUP NW
 #endif
-// number of steps of 8 terms in a slice
-#define STEPS (KWG / 8)
+// number of steps in a slice, each of EIGHTS times 8 terms
+#define STEPS (KWG / (8 * EIGHTS))
 // number of fragments of a sub-group: of 16 lines of P, and of 8 lines of Q
 // number of elements that a work-item holds of a fragment of P, of a fragment of Q and of their product
 #define P_PARTS (P_SUB_GROUP / 16)
 #define Q_PARTS (Q_SUB_GROUP / 8)
-#define P_PART 4
-#define Q_PART 2
+#define P_PART (4 * EIGHTS)
+#define Q_PART (2 * EIGHTS)
+#define PRODUCT 4
 // distance of lines whose terms are contiguous, in elements
 #if P_BY_TERMS
 #define P_LINE (KWG + S)
@@ -274,8 +274,8 @@ static void read_q(real q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint
     }
 }
 #else
-// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step u.
-static void read_p(real p[P_PARTS][P_PART], Place slice, int u, uint first, uint lane) {
+// Reads the sub-group's lines of P, from line `first` of the slice on, in the terms of step `step`.
+static void read_p(real p[P_PARTS][P_PART], Place slice, int step, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
 #if P_BY_TERMS
     const Place own = opaque(slice + ((first + 2 * g) * P_LINE + t) * REAL_BYTES);
@@ -285,40 +285,46 @@ static void read_p(real p[P_PARTS][P_PART], Place slice, int u, uint first, uint
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
         #pragma unroll
-        for (int s = 0; s < 2; ++s) {
+        for (int e = 0; e < 2 * EIGHTS; ++e) {
+            // element e % 2 of each line in the terms of eighth u of the slice
+            const int u = EIGHTS * step + e / 2, s = e % 2;
 #if P_BY_TERMS
             #pragma unroll
-            for (int h = 0; h < 2; ++h) read_element(p[i] + h + 2 * s, own + ((16 * i + h) * P_LINE + 8 * u + 4 * s) * REAL_BYTES);
+            for (int h = 0; h < 2; ++h) read_element(p[i] + h + 2 * e, own + ((16 * i + h) * P_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #else
             const Place at = own ^ i % (S / 2) * 16 * REAL_BYTES;
-            read_pair(p[i] + 2 * s, at + ((8 * u + s) * P_WG + i / (S / 2) * (8 * S)) * REAL_BYTES);
+            read_pair(p[i] + 2 * e, at + ((8 * u + s) * P_WG + i / (S / 2) * (8 * S)) * REAL_BYTES);
 #endif
         }
 }
 
-// Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step u.
-static void read_q(real q[Q_PARTS][Q_PART], Place slice, int u, uint first, uint lane) {
+// Reads the sub-group's lines of Q, from line `first` of the slice on, in the terms of step `step`.
+static void read_q(real q[Q_PARTS][Q_PART], Place slice, int step, uint first, uint lane) {
     const uint g = lane / 4, t = lane % 4;
 #if P_BY_TERMS
     const Place own = opaque(slice + ((first + g) * Q_LINE + t) * REAL_BYTES);
 #elif Q_BY_TERMS
     // slices begin at multiples of 128 bytes
-    const Place own = opaque(slice + ((first + g) * Q_LINE + (t ^ 4 * (g % S)) * 2) * REAL_BYTES) ^ u % S * 8 * REAL_BYTES;
+    const Place own = opaque(slice + ((first + g) * Q_LINE + (t ^ 4 * (g % S)) * 2) * REAL_BYTES);
 #else
     const Place own = opaque(slice + (2 * t * Q_WG + first + (g / 2 ^ S * t) * 2 + g % 2) * REAL_BYTES);
 #endif
     #pragma unroll
-    for (int i = 0; i < Q_PARTS; ++i) {
+    for (int r = 0; r < EIGHTS; ++r) {
+        const int u = EIGHTS * step + r;
+        #pragma unroll
+        for (int i = 0; i < Q_PARTS; ++i) {
 #if P_BY_TERMS
-        #pragma unroll
-        for (int s = 0; s < 2; ++s) read_element(q[i] + s, own + (8 * i * Q_LINE + 8 * u + 4 * s) * REAL_BYTES);
+            #pragma unroll
+            for (int s = 0; s < 2; ++s) read_element(q[i] + 2 * r + s, own + (8 * i * Q_LINE + 8 * u + 4 * s) * REAL_BYTES);
 #elif Q_BY_TERMS
-        read_pair(q[i], own + (8 * i * Q_LINE + u / S * (8 * S)) * REAL_BYTES);
+            read_pair(q[i] + 2 * r, (own ^ u % S * 8 * REAL_BYTES) + (8 * i * Q_LINE + u / S * (8 * S)) * REAL_BYTES);
 #else
-        const Place at = own ^ i % S * 8 * REAL_BYTES;
-        #pragma unroll
-        for (int s = 0; s < 2; ++s) read_element(q[i] + s, at + ((8 * u + s) * Q_WG + i / S * (8 * S)) * REAL_BYTES);
+            const Place at = own ^ i % S * 8 * REAL_BYTES;
+            #pragma unroll
+            for (int s = 0; s < 2; ++s) read_element(q[i] + 2 * r + s, at + ((8 * u + s) * Q_WG + i / S * (8 * S)) * REAL_BYTES);
 #endif
+        }
     }
 }
 #endif
@@ -360,19 +366,50 @@ static void write(const real sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_
 #define OF_A(i, term) (TRANS_A ? AT(a, term, i) : AT(a, i, term))
 #define OF_B(term, j) (TRANS_B ? AT(b, j, term) : AT(b, term, j))
 
-// Adds the two halves of each sum and divides the result by the scale. Returns whether all sums of the work-item are finite.
-static int join(float sum[P_PARTS][Q_PARTS][PRODUCT]) {
-    int is_finite = 1;
+// Adds the products of the sub-group's lines of P and Q in the terms of a step. Instructions that follow one another add to different sums, so
+// that none waits for the one before.
+static void multiply_split(float sum[P_PARTS][Q_PARTS][PRODUCT], const float p[P_PARTS][P_PART], const float q[Q_PARTS][Q_PART],
+                           __local element (*exchanged)[6]) {
+    uint p_high[P_PARTS][4], p_low[P_PARTS][4];
+    #pragma unroll
+    for (int y = 0; y < P_PARTS; ++y)
+        #pragma unroll
+        for (int r = 0; r < 2; ++r)
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) split(p[y][4 * r + h], p[y][4 * r + h + 2], p_high[y] + h + 2 * r, p_low[y] + h + 2 * r);
+    #pragma unroll
+    for (int x = 0; x < Q_PARTS; ++x) {
+        uint q_high[2], q_low[2];
+        float own[P_PARTS][PRODUCT];
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) split(q[x][2 * r], q[x][2 * r + 1], q_high + r, q_low + r);
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y)
+            #pragma unroll
+            for (int e = 0; e < PRODUCT; ++e) own[y][e] = 0;
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y) multiply(own[y], p_low[y], q_high, exchanged);
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y) multiply(own[y], p_high[y], q_low, exchanged);
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y) multiply(own[y], p_high[y], q_high, exchanged);
+        #pragma unroll
+        for (int y = 0; y < P_PARTS; ++y)
+            #pragma unroll
+            for (int e = 0; e < PRODUCT; ++e) sum[y][x][e] += own[y][e];
+    }
+}
+
+// Returns whether all sums of the work-item are finite.
+static int are_finite(const float sum[P_PARTS][Q_PARTS][PRODUCT]) {
+    int are = 1;
     #pragma unroll
     for (int y = 0; y < P_PARTS; ++y)
         #pragma unroll
         for (int x = 0; x < Q_PARTS; ++x)
             #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                sum[y][x][e] = (sum[y][x][e] + sum[y][x][4 + e]) * (1 / (SCALE * SCALE));
-                is_finite &= isfinite(sum[y][x][e]);
-            }
-    return is_finite;
+            for (int e = 0; e < PRODUCT; ++e) are &= isfinite(sum[y][x][e]);
+    return are;
 }
 
 // Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The kernel calls this function if a sum of products of parts is
@@ -612,16 +649,20 @@ void gemm_mma(const ulong m, const ulong n, const ulong k, const real alpha, IN(
                     }
                     END_OF_COPY;
                 }
+#ifdef TWO_PARTS
+                multiply_split(sum, p[u % 2], q[u % 2], exchanged);
+#else
                 #pragma unroll
                 for (int x = 0; x < Q_PARTS; ++x)
                     #pragma unroll
                     for (int y = 0; y < P_PARTS; ++y) MULTIPLY(sum[y][x], p[u % 2][y], q[u % 2][x]);
+#endif
             }
         }
 
         const ulong i = tile_i * (ulong)MWG + i_of_sub_group, j = tile_j * (ulong)NWG + j_of_sub_group;
 #ifdef TWO_PARTS
-        if (!join(sum)) by_fma(sum, lane, i, j, begin, end, m, n, a, a_at, a_ld, b, b_at, b_ld);
+        if (!are_finite(sum)) by_fma(sum, lane, i, j, begin, end, m, n, a, a_at, a_ld, b, b_at, b_ld);
 #endif
         write(sum, lane, i, j, m, n, alpha, beta, c, c_at + part * n * c_ld, c_ld);
 #if LOOPS

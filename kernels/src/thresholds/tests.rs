@@ -1,6 +1,8 @@
 //! Tests that thresholds are entries of the database, and that they change which kernels a call launches.
 
-use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Feature, Instruction, Op, Side, Swaps, TrsmMode, Uplo, Value};
+use lapidary_core::{
+    Conditions, DType, DeviceFacts, DeviceKind, Diag, Feature, Instruction, Op, Side, Swaps, TrsmMode, Uplo, Value,
+};
 
 use super::*;
 use crate::call::View;
@@ -39,7 +41,7 @@ fn launched(text: &str, instruction: &Instruction<View<'_, ()>>, dtype: DType) -
     let facts = device(DeviceKind::Gpu);
     let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::OpenClC);
     let tuning = tuning.preferring(text, &facts, Dialect::OpenClC).unwrap();
-    let launches = launches(&facts, &tuning, dtype, instruction, None).unwrap();
+    let launches = launches(&facts, &tuning, dtype, instruction, Conditions::default()).unwrap();
     launches.into_iter().map(|launch| (launch.kernel, launch.groups)).collect()
 }
 
@@ -261,7 +263,11 @@ fn blocks_of_large_triangles_are_inverted_where_inverses_are_faster() {
         let (alpha, side, uplo, op, diag) = (Value::new(dtype, 1.0), Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
         let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(n, n), b: view(n, sides) };
         let tuning = Tuning::lookup(Database::shipped(), facts, dialect);
-        launches(facts, &tuning, dtype, &solve, None).unwrap().into_iter().filter(|launch| launch.kernel == "solve_copy").count()
+        launches(facts, &tuning, dtype, &solve, Conditions::default())
+            .unwrap()
+            .into_iter()
+            .filter(|launch| launch.kernel == "solve_copy")
+            .count()
     };
     for (facts, dialect) in [(&by_opencl, Dialect::OpenClC), (&by_wgpu, Dialect::Wgsl)] {
         let by_default = |dtype, n, sides| solutions(facts, dialect, dtype, TrsmMode::default(), n, sides);

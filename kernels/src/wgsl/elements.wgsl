@@ -18,6 +18,13 @@ fn copy(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= args.m || id.y >= args.n) { return; }
     {{ b }}[args.b_at + id.x + id.y * args.b_ld] = {{ a }}[args.a_at + id.x + id.y * args.a_ld];
 }
+{% elif kernel == "narrow" %}
+// Copies a matrix to a matrix in single precision: B <- alpha·A.
+@compute @workgroup_size(GROUP)
+fn narrow(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= args.m || id.y >= args.n) { return; }
+    {{ rounded }}[args.rounded_at + id.x + id.y * args.rounded_ld] = f32(args.alpha * {{ a }}[args.a_at + id.x + id.y * args.a_ld]);
+}
 {% elif kernel == "laswp" %}
 // Exchanges lines i and ipiv[i] - first for `count` values of i from `begin` on, in order or in reverse order. Element r of line
 // i is a[a_at + i·by_line + r·by_place]. An invocation makes all exchanges for one value of r.

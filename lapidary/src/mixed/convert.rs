@@ -1,13 +1,12 @@
 //! Conversion of a matrix to another element type, and the norms of the matrix, on several threads.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::thread;
 
 use lapidary_core::{Error, ErrorKind, Layout, MatMut, MatRef, Result, Scalar};
 
 use super::{FallbackReason, OPERATION};
-use crate::resident::DeviceMatrix;
+use crate::equilibrate::{exponent, times_power};
 
 /// Number of elements from which a second thread takes part. One thread converts this number of elements in about the time that
 /// the start of a thread takes.
@@ -15,11 +14,15 @@ const ELEMENTS_PER_THREAD: usize = 1 << 17;
 /// Number of elements of a line that are added to sums of their own, so that the compiler can use vector instructions.
 const ACCUMULATORS: usize = 8;
 
-/// Size in bytes of a strip of columns that a thread converts and then copies to a device. A strip of this size stays in the cache
-/// between the two, and the device keeps pinned memory of this size for later calls.
-pub(super) const STRIP_BYTES: usize = 1 << 20;
+/// Maximum number of columns or rows that are searched for the largest magnitude of a matrix, before its conversion.
+const SAMPLED_LINES: usize = 64;
+/// Exponent of the largest magnitude of a scaled copy. Parts of elements in half precision have a range up to 2^16, and elements of U may be
+/// larger than those of A.
+const COPY_EXPONENT: i32 = 3;
+/// Exponents of the powers of two that scale matrices and right-hand sides lie in this range, so that each power is a normal number.
+pub(super) const MAX_EXPONENT: i32 = 1000;
 
-/// Norms of a matrix. They are infinite or NaN if an element is.
+/// Norms of a matrix, and the scale of its copy. The norms are infinite or NaN if an element is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Norms {
     pub order: usize,
@@ -29,17 +32,38 @@ pub(super) struct Norms {
     pub inf: f64,
     /// The largest magnitude of an element. NaN does not count.
     largest: f64,
+    /// The copy is 2^power·A.
+    pub power: i32,
 }
 
 impl Norms {
-    /// Returns the norms of a matrix of order `order`. Each element of `sums` holds the sums of some columns, and together they hold all columns.
-    fn of(order: usize, sums: &[Sums]) -> Self {
+    /// Computes the norms of a square host matrix A. The copy is 2^power·A.
+    pub fn new(a: MatRef<'_, f64>, power: i32) -> Self {
+        let (n, lines) = (a.rows(), columns_in_memory(a));
+        let part = lines_per_part(n);
+        let sums = in_parallel((0..n).step_by(part).collect(), |first| {
+            let (mut sums, mut line) = (Sums::new(n, power), vec![MaybeUninit::<f32>::uninit(); n]);
+            (first..n.min(first + part)).for_each(|index| sums.convert(lines, index, &mut line));
+            sums
+        });
+        Norms::of(n, power, &sums).of_layout(a.layout())
+    }
+
+    /// Returns the norms of a matrix of which rows were taken for columns if it is row-major.
+    fn of_layout(self, layout: Layout) -> Self {
+        if layout == Layout::RowMajor { Norms { one: self.inf, inf: self.one, ..self } } else { self }
+    }
+
+    /// Returns the norms of a matrix of order `order`, whose copy is 2^power·A. Each element of `sums` holds the sums of some columns, and
+    /// together they hold all columns.
+    fn of(order: usize, power: i32, sums: &[Sums]) -> Self {
         let across = |row: usize| sums.iter().map(|sums| sums.rows[row]).sum();
         Norms {
             order,
             one: sums.iter().flat_map(|sums| &sums.cols).fold(0.0, larger),
             inf: (0..order).map(across).fold(0.0, |most, sum: f64| larger(most, &sum)),
             largest: sums.iter().map(|sums| &sums.largest).fold(0.0, larger),
+            power,
         }
     }
 
@@ -49,7 +73,7 @@ impl Norms {
         if !self.largest.is_finite() || self.inf.is_nan() {
             Some(FallbackReason::NotFinite)
         } else {
-            (!T::from_f64(self.largest).is_finite()).then_some(FallbackReason::Overflow)
+            (!T::from_f64(times_power(self.largest, self.power)).is_finite()).then_some(FallbackReason::Overflow)
         }
     }
 }
@@ -63,30 +87,27 @@ pub(super) struct Converted<T> {
 }
 
 impl<T: Scalar> Converted<T> {
-    /// Converts a square host matrix. The copy has the layout of the matrix.
+    /// Converts 2^power·A for a square host matrix A. The copy has the layout of A.
     ///
     /// # Errors
     /// The operating system has too little memory for the copy.
-    pub fn new(a: MatRef<'_, f64>) -> Result<Self> {
+    pub fn new(a: MatRef<'_, f64>, power: i32) -> Result<Self> {
         let (n, layout, mut elements) = (a.rows(), a.layout(), Vec::<T>::new());
         elements.try_reserve_exact(n * n).map_err(|source| {
             let message = format!("no memory for a copy of A in {}, of {n}×{n} elements", T::DTYPE);
             Error::new(ErrorKind::OutOfHostMemory, OPERATION, message).caused_by(source)
         })?;
-        // the rows of a row-major matrix are the columns of its transpose
-        let lines = if layout == Layout::RowMajor { a.t() } else { a };
+        let lines = columns_in_memory(a);
         let lines_per_part = lines_per_part(n);
         let parts = elements.spare_capacity_mut()[..n * n].chunks_mut(lines_per_part * n.max(1)).enumerate();
         let sums = in_parallel(parts.collect(), |(part, to): (usize, &mut [MaybeUninit<T>])| {
-            let mut sums = Sums::new(n);
+            let mut sums = Sums::new(n, power);
             sums.convert(lines, part * lines_per_part, to);
             sums
         });
         // SAFETY: the parts cover the first n·n elements of the capacity, and `convert` has written each element of each part.
         unsafe { elements.set_len(n * n) };
-        let norms = Norms::of(n, &sums);
-        let norms = if layout == Layout::RowMajor { Norms { one: norms.inf, inf: norms.one, ..norms } } else { norms };
-        Ok(Converted { elements, layout, norms })
+        Ok(Converted { elements, layout, norms: Norms::of(n, power, &sums).of_layout(layout) })
     }
 
     /// Returns a view of the copy for reading and writing.
@@ -96,36 +117,18 @@ impl<T: Scalar> Converted<T> {
     }
 }
 
-/// Converts a square host matrix and copies it to the matrix `to` of a device. Each thread converts strips of columns of at most
-/// `strip_bytes` bytes. While the copy of one thread's strip is under way, other threads convert theirs.
-///
-/// # Errors
-/// The host has too little memory for a strip of each thread, or a copy failed.
-pub(super) fn convert_to_device<T: Scalar>(a: MatRef<'_, f64>, to: &mut DeviceMatrix<T>, strip_bytes: usize) -> Result<Norms> {
-    let (n, to) = (a.rows(), &*to);
-    let cols_per_part = lines_per_part(n);
-    let cols_per_strip = (strip_bytes / (n * size_of::<T>())).clamp(1, cols_per_part);
-    let parts = (0..n).step_by(cols_per_part).map(|first| first..n.min(first + cols_per_part));
-    let sums = in_parallel(parts.collect(), |cols: Range<usize>| -> Result<Sums> {
-        let (mut sums, mut strip) = (Sums::new(n), to.transfer_memory(OPERATION, cols_per_strip * n)?);
-        for first in cols.clone().step_by(cols_per_strip) {
-            let count = cols_per_strip.min(cols.end - first);
-            let strip = &mut strip[..count * n];
-            sums.convert(a, first, as_uninit(strip));
-            // SAFETY: `to` was borrowed mutably, and no other thread has these columns.
-            unsafe { to.write_cols(first, MatRef::col_major(strip, n, count)?)? };
-        }
-        Ok(sums)
-    });
-    Ok(Norms::of(n, &sums.into_iter().collect::<Result<Vec<Sums>>>()?))
+/// Returns the power with which the largest magnitude of 2^power·A has the exponent [`COPY_EXPONENT`], for a copy of A in `f32`. Only some
+/// columns or rows are searched: elements that are much larger than these cost time or the copy, not the accuracy of the solution.
+pub(super) fn power_for_f32(a: MatRef<'_, f64>) -> i32 {
+    let (lines, step) = (columns_in_memory(a), a.rows().div_ceil(SAMPLED_LINES).max(1));
+    let sampled = (0..a.rows()).step_by(step).flat_map(|index| column(lines, index));
+    let largest = sampled.map(|value| value.abs()).filter(|size| size.is_finite()).fold(0.0, f64::max);
+    exponent(largest).map_or(0, |largest| (COPY_EXPONENT - largest).clamp(-MAX_EXPONENT, MAX_EXPONENT))
 }
 
-/// Returns elements as memory that may be written.
-fn as_uninit<T: Scalar>(elements: &mut [T]) -> &mut [MaybeUninit<T>] {
-    let (first, len) = (elements.as_mut_ptr().cast(), elements.len());
-    // SAFETY: `MaybeUninit<T>` has the layout of `T`, and the slice borrows the elements mutably. Nothing but `Sums::convert` gets the
-    // slice, which writes numbers only.
-    unsafe { std::slice::from_raw_parts_mut(first, len) }
+/// Returns a matrix whose columns are contiguous: A, or its transpose if A is row-major.
+fn columns_in_memory(a: MatRef<'_, f64>) -> MatRef<'_, f64> {
+    if a.layout() == Layout::RowMajor { a.t() } else { a }
 }
 
 /// Returns the larger number, or NaN if either number is NaN.
@@ -141,46 +144,30 @@ struct Sums {
     rows: Vec<f64>,
     /// The largest magnitude. NaN does not count.
     largest: f64,
+    /// The power of two that scales the copy.
+    scale: f64,
 }
 
 impl Sums {
-    fn new(rows: usize) -> Self {
-        Sums { cols: Vec::new(), rows: vec![0.0; rows], largest: 0.0 }
+    fn new(rows: usize, power: i32) -> Self {
+        Sums { cols: Vec::new(), rows: vec![0.0; rows], largest: 0.0, scale: times_power(1.0, power) }
     }
 
-    /// Converts columns of a matrix, from column `first` on, to columns without gaps that fill `to`. Adds their magnitudes.
+    /// Converts columns of a column-major matrix, from column `first` on, to columns without gaps that fill `to`. Adds their magnitudes.
     fn convert<T: Scalar>(&mut self, a: MatRef<'_, f64>, first: usize, to: &mut [MaybeUninit<T>]) {
-        let n = a.rows();
-        match a.layout() {
-            Layout::ColMajor => to.chunks_exact_mut(n).enumerate().for_each(|(j, to)| self.convert_col(line(a, first + j), to)),
-            Layout::RowMajor => self.convert_rows(a.sub(0..n, first..first + to.len() / n), to),
-        }
+        to.chunks_exact_mut(a.rows()).enumerate().for_each(|(j, to)| self.convert_col(column(a, first + j), to));
     }
 
     /// Converts a column and adds its magnitudes.
     fn convert_col<T: Scalar>(&mut self, from: &[f64], to: &mut [MaybeUninit<T>]) {
         let mut lanes = Lanes { sums: [0.0; ACCUMULATORS], most: [0.0; ACCUMULATORS] };
         let ((from, last_from), (to, last_to)) = (from.as_chunks::<ACCUMULATORS>(), to.as_chunks_mut::<ACCUMULATORS>());
+        let scale = self.scale;
         let (rows, last_rows) = self.rows.as_chunks_mut::<ACCUMULATORS>();
-        from.iter().zip(to).zip(rows).for_each(|((from, to), rows)| lanes.convert(from, to, rows));
-        lanes.convert(last_from, last_to, last_rows);
+        from.iter().zip(to).zip(rows).for_each(|((from, to), rows)| lanes.convert(scale, from, to, rows));
+        lanes.convert(scale, last_from, last_to, last_rows);
         self.cols.push(lanes.sums.iter().sum());
         self.largest = lanes.most.into_iter().fold(self.largest, f64::max);
-    }
-
-    /// Converts a row-major matrix to columns without gaps, and adds its magnitudes.
-    fn convert_rows<T: Scalar>(&mut self, a: MatRef<'_, f64>, to: &mut [MaybeUninit<T>]) {
-        let (n, before) = (a.rows(), self.cols.len());
-        self.cols.resize(before + a.cols(), 0.0);
-        for (i, row) in self.rows.iter_mut().enumerate() {
-            for (j, (&value, col)) in line(a, i).iter().zip(&mut self.cols[before..]).enumerate() {
-                let size = value.abs();
-                to[i + j * n].write(T::from_f64(value));
-                *row += size;
-                *col += size;
-                self.largest = self.largest.max(size);
-            }
-        }
     }
 }
 
@@ -193,11 +180,11 @@ struct Lanes {
 impl Lanes {
     /// Converts at most [`ACCUMULATORS`] elements of a column, and adds their magnitudes to the lanes and to the sums of their rows.
     #[inline(always)]
-    fn convert<T: Scalar>(&mut self, from: &[f64], to: &mut [MaybeUninit<T>], rows: &mut [f64]) {
+    fn convert<T: Scalar>(&mut self, scale: f64, from: &[f64], to: &mut [MaybeUninit<T>], rows: &mut [f64]) {
         let lanes = self.sums.iter_mut().zip(&mut self.most);
         for (((&value, to), row), (sum, most)) in from.iter().zip(to).zip(rows).zip(lanes) {
             let size = value.abs();
-            to.write(T::from_f64(value));
+            to.write(T::from_f64(value * scale));
             *row += size;
             *sum += size;
             *most = if size > *most { size } else { *most };
@@ -205,15 +192,12 @@ impl Lanes {
     }
 }
 
-/// Returns a column of a column-major host matrix, or a row of a row-major one.
-fn line<'a>(a: MatRef<'a, f64>, index: usize) -> &'a [f64] {
-    let (part, len) = match a.layout() {
-        Layout::ColMajor => (a.sub(0..a.rows(), index..index + 1), a.rows()),
-        Layout::RowMajor => (a.sub(index..index + 1, 0..a.cols()), a.cols()),
-    };
-    let first = part.host_ptr().expect("A lies in host memory");
-    // SAFETY: the `len` elements of a line lie side by side in the view `a`, which borrows them for 'a.
-    unsafe { std::slice::from_raw_parts(first, len) }
+/// Returns a column of a column-major host matrix.
+fn column<'a>(a: MatRef<'a, f64>, index: usize) -> &'a [f64] {
+    debug_assert_eq!(a.layout(), Layout::ColMajor);
+    let first = a.sub(0..a.rows(), index..index + 1).host_ptr().expect("A lies in host memory");
+    // SAFETY: the elements of a column lie side by side in the view `a`, which borrows them for 'a.
+    unsafe { std::slice::from_raw_parts(first, a.rows()) }
 }
 
 /// Returns the number of columns or rows of a matrix of order `n` that each thread converts.

@@ -5,20 +5,20 @@
 //! `f32`. If the steps do not converge, the system is solved in `f64`.
 
 mod convert;
+mod load;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::panic::resume_unwind;
-use std::{fmt, thread};
+use std::fmt;
 
-use lapidary_core::{DType, Error, MatMut, MatRef, Outputs, Result};
+use lapidary_core::{Accuracy, DType, Error, MatMut, MatRef, Outputs, Result};
 
-use crate::lu::{Lu, check_system};
+use crate::lu::{Factors, Lu, check_system};
 use crate::machine::Machine;
 use crate::resident::DeviceMatrix;
 use crate::singular::singular;
-use convert::{Converted, Norms, STRIP_BYTES, convert_to_device};
+use convert::{Converted, Norms, power_for_f32};
 use steps::System;
 
 /// Name of the operation in errors.
@@ -95,8 +95,8 @@ impl Machine {
     /// and bound 8 of `docs/numerics.md`. There are at most 30 refinement steps.
     ///
     /// A and B are not changed. X is written only when the solution is complete. If one device with memory of its own runs the
-    /// call and has enough memory, A stays in its memory during the call, in `f64` and in `f32`. The host then converts A in
-    /// strips, of which each thread holds one, and the upload of A in `f64` runs beside the factorisation. Otherwise, or if A is outside
+    /// call and has enough memory, A stays in its memory during the call, in `f64` and in `f32`. The device converts A, and factors the
+    /// columns on the left while it loads the others. Otherwise, or if A is outside
     /// the range of `f32`, the host holds a copy of A: in `f32`, and then in `f64` if factors in `f32` do not solve the system.
     ///
     /// ```
@@ -144,11 +144,11 @@ impl Machine {
                 Err(error) => return Err(error),
             }
         }
-        let mut narrow = Converted::<f32>::new(a)?;
+        let mut narrow = Converted::<f32>::new(a, power_for_f32(a))?;
         let norms = narrow.norms;
         let refined = match norms.misfit::<f32>() {
             Some(misfit) => Err(misfit),
-            None => self.refine_mixed(a, norms, &self.getrf(narrow.view_mut()?)?, &b)?,
+            None => self.refine_mixed(a, norms, &self.getrf_with(Accuracy::Normwise, narrow.view_mut()?)?, &b)?,
         };
         match refined {
             Ok(solved) => Ok(solved),
@@ -182,17 +182,11 @@ impl Machine {
         let n = a.rows();
         let mut factors = self.allocate_on::<f32>(OPERATION, device, n, n)?;
         let mut wide = self.allocate_on::<f64>(OPERATION, device, n, n)?;
-        let norms = convert_to_device(a, &mut factors, STRIP_BYTES)?;
+        let (ipiv, info, norms) = self.factor_while_loading(a, &wide, &mut factors)?;
         if let Some(misfit) = norms.misfit::<f32>() {
             return Ok(Err(misfit));
         }
-        // refinement needs A in `f64` only after the factorisation, which takes longer than the upload
-        let (lu, uploaded) = thread::scope(|scope| {
-            let upload = scope.spawn(|| wide.write(a));
-            (self.getrf(factors.view_mut()), upload.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        });
-        let lu = lu?;
-        uploaded?;
+        let lu = Lu { machine: self.clone(), factors: Factors::Borrowed(factors.view_mut()), copy: None, ipiv, info };
         let reason = match self.refine_mixed(wide.view(), norms, &lu, b)? {
             Ok(solved) => return Ok(Ok(solved)),
             Err(reason) => reason,
@@ -219,7 +213,7 @@ impl Machine {
 
     /// Solves the system with factors in `f64`, from a copy of A in host memory.
     fn solve_in_full(&self, a: MatRef<'_, f64>, b: Vec<f64>, reason: FallbackReason) -> Result<(Vec<f64>, Precision)> {
-        let mut factors = Converted::<f64>::new(a)?;
+        let mut factors = Converted::<f64>::new(a, 0)?;
         let lu = self.getrf(factors.view_mut()?)?;
         solve_with(&lu, b, reason)
     }

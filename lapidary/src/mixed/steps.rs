@@ -2,7 +2,7 @@
 
 use lapidary_core::{Gemm, MatMut, MatRef, Result, Scalar};
 
-use super::convert::{Norms, in_parallel, larger, threads};
+use super::convert::{MAX_EXPONENT, Norms, in_parallel, larger, threads};
 use super::{FallbackReason, Precision};
 use crate::equilibrate::{exponent, times_power};
 use crate::lu::Lu;
@@ -16,8 +16,6 @@ const MAX_STEPS: usize = 30;
 const MAX_SLOW_STEPS: usize = 3;
 /// Threshold of bound 8 of `docs/numerics.md`, for a residual in the 1-norm.
 const BOUND_8: f64 = 30.0;
-/// Exponents of the powers of two that scale right-hand sides lie in this range, so that each power is a normal number.
-const MAX_EXPONENT: i32 = 1000;
 
 impl Norms {
     /// Largest backward error ‖b − A·x‖_∞ / (‖A‖_∞·‖x‖_∞) with which a solution is accepted: √n·u, as in LAPACK's `dsgesv`.
@@ -100,7 +98,7 @@ impl System<'_> {
         unreachable!("the last step returns")
     }
 
-    /// Adds a correction to the solutions: x ← x + A⁻¹·r, where A⁻¹·r is computed in `f32`. A power of two scales each residual, so
+    /// Adds a correction to the solutions: x ← x + A⁻¹·r, where A⁻¹·r is computed in `f32`, from the factors of 2^power·A. A power of two scales each residual, so
     /// that the residual neither overflows nor underflows in `f32`. Returns false if a correction overflows in `f32`.
     fn correct(&self, left: &mut Unconverged) -> Result<bool> {
         let (n, elements) = (self.norms.order, left.r.len());
@@ -113,10 +111,11 @@ impl System<'_> {
             d.iter_mut().zip(r).for_each(|(d, r)| *d = (r * factor) as f32);
             times_power(1.0, power)
         };
+        let of_a = times_power(1.0, self.norms.power);
         let factors = per_column(elements, left.r.chunks(n).zip(d.chunks_mut(n)), scale);
         self.lu.solve(MatMut::col_major(&mut d, n, left.cols.len())?)?;
         let add = |((x, d), factor): ((&mut [f64], &[f32]), f64)| {
-            x.iter_mut().zip(d).for_each(|(x, &d)| *x += f64::from(d) * factor);
+            x.iter_mut().zip(d).for_each(|(x, &d)| *x += f64::from(d) * factor * of_a);
             d.iter().all(|d| d.is_finite())
         };
         let is_finite = per_column(elements, left.x.chunks_mut(n).zip(d.chunks(n)).zip(factors), add);

@@ -116,7 +116,7 @@ pub(crate) fn timed<O: Extent + Copy>(instruction: &Instruction<O>) -> Option<(T
             let (rows, cols) = if swaps.side == lapidary_core::Side::Left { (rows, cols) } else { (cols, rows) };
             Some((TimedKernel::Laswp, [rows, cols, pivots]))
         }
-        Instruction::Copy { .. } | Instruction::Scale { .. } | Instruction::ZeroPivots { .. } => None,
+        Instruction::Copy { .. } | Instruction::Narrow { .. } | Instruction::Scale { .. } | Instruction::ZeroPivots { .. } => None,
     }
 }
 

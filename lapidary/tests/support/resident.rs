@@ -97,8 +97,8 @@ impl Subject for Resident {
         through(self, b, |b| self.graded.1.trsm(Trsm { side, uplo, op, diag, alpha, a: a.view(), b, mode }))
     }
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        let Getrf { a, ipiv, pivoting } = args.check()?.into_inner();
-        through(self, a, |a| self.graded.1.getrf_into(Getrf { a, ipiv, pivoting })).map(Info::get)
+        let Getrf { a, ipiv, pivoting, accuracy } = args.check()?.into_inner();
+        through(self, a, |a| self.graded.1.getrf_into(Getrf { a, ipiv, pivoting, accuracy })).map(Info::get)
     }
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
         let Getrs { op, lu, ipiv, b } = args.check()?.into_inner();

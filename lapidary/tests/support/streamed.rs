@@ -69,10 +69,10 @@ impl Subject for Streamed {
         self.through(b, |b| self.stream.trsm(Trsm { side, uplo, op, diag, alpha, a: a.view(), b, mode }))
     }
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        let Getrf { a, ipiv, pivoting } = args.check()?.into_inner();
+        let Getrf { a, ipiv, pivoting, accuracy } = args.check()?.into_inner();
         if !pivoting {
             // streams always exchange rows
-            return self.graded.getrf(Getrf { a, ipiv, pivoting });
+            return self.graded.getrf(Getrf { a, ipiv, pivoting, accuracy });
         }
         let pivots = self.through(a, |a| self.stream.getrf(a))?;
         let (computed, info) = self.stream.read_pivots(&pivots)?.wait()?;

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use lapidary::backend::Conditions;
 use lapidary::kernels::database::{Database, Kernel};
 use lapidary::kernels::space::Task;
 use lapidary::kernels::{Launch, Threshold, Tuning, launches};
-use lapidary::{DType, Settings};
+use lapidary::{Accuracy, DType, Settings};
 
 use super::super::kernel::{instruction, product_used};
 use lapidary_tune::RUNS;
@@ -173,7 +174,7 @@ impl<'a> Session<'a> {
             return Ok(self.database.cpu_blocks(&self.device.facts, dtype).map(Kernel::Cpu));
         }
         let used = match self.launches(call)? {
-            Some(launches) => product_used(&launches, &self.tuning, dtype, call.sizes),
+            Some(launches) => product_used(&launches, &self.tuning, (dtype, Accuracy::default()), call.sizes),
             None => self.tuning.products(dtype, call.sizes).next(),
         };
         Ok(used.map(Kernel::Product))
@@ -182,7 +183,7 @@ impl<'a> Session<'a> {
     /// The launches of a call with the kernels in use. `None` if there are too many to be listed.
     fn launches(&self, call: &Call) -> Result<Option<Vec<Launch>>> {
         let dtype = call.dtype();
-        Ok(launches(&self.device.facts, &self.tuning, dtype, &instruction(&call.shape()?, dtype)?, None).ok())
+        Ok(launches(&self.device.facts, &self.tuning, dtype, &instruction(&call.shape()?, dtype)?, Conditions::default()).ok())
     }
 
     fn measurement(&self, goal: &Goal, seconds: f64, flops: Option<f64>) -> String {

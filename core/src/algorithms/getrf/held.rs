@@ -4,6 +4,8 @@
 //! The task precedes the task that updates and factors panel k+1, because the host needs less time to submit an update than to submit the many
 //! kernels of a panel. The two tasks run in different kernel queues.
 //!
+//! If the first columns hold factors already, they are the first panel, and the algorithm begins with their update.
+//!
 //! If the matrix lies in host memory, it is loaded panel by panel. The first updates work panel by panel, so that they begin before the whole
 //! matrix is loaded. After step k the rows beside panel k are final, and are stored.
 
@@ -35,8 +37,10 @@ pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<us
     if loads {
         load(plan, p, held, panels);
     }
-    plan.task_on(DEVICE, "panel", region(&(0..p.m), &panels[0]));
-    factor(plan, p, held, &panels[0]);
+    if p.factored == 0 {
+        plan.task_on(DEVICE, "panel", region(&(0..p.m), &panels[0]));
+        factor(plan, p, held, &panels[0]);
+    }
     for (k, panel) in panels.iter().enumerate() {
         let next = next_panel(panels, k);
         let beside_panel = (!next.is_empty()).then_some(PanelShape { rows: p.m - next.start, cols: next.len() });
@@ -78,7 +82,7 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], loads: bool) -> usi
     };
     // `info` is loaded and stored, and the pivots are stored
     let of_transfers = if loads { 3 + panels.len() + usize::from(p.n > p.order()) } else { 0 };
-    panels.iter().enumerate().map(of_step).fold(1 + of_transfers, usize::saturating_add)
+    panels.iter().enumerate().map(of_step).fold(usize::from(p.factored == 0) + of_transfers, usize::saturating_add)
 }
 
 impl Held {

@@ -42,7 +42,7 @@ fn an_update_runs_beside_the_next_panel() {
     assert_eq!(tasks, steps);
     let beside = |task: &Task| -> Vec<(&str, Option<PanelShape>)> {
         let of_command = |command: CommandId| match &plan.commands()[command as usize] {
-            Command::Exec(exec) => Some((exec.instruction.name(), exec.beside_panel)),
+            Command::Exec(exec) => Some((exec.instruction.name(), exec.conditions.beside_panel)),
             _ => None,
         };
         task.commands.clone().filter_map(of_command).collect()
@@ -91,7 +91,7 @@ fn panels_and_the_updates_beside_them_run_in_different_queues() {
         let Command::Exec(exec) = &schedule.plan().commands()[entry.issue.command as usize] else { continue };
         match exec.instruction {
             Instruction::Getrf { .. } => queues[0].push(entry.lane.number),
-            Instruction::Gemm { .. } if exec.beside_panel.is_some() => queues[1].push(entry.lane.number),
+            Instruction::Gemm { .. } if exec.conditions.beside_panel.is_some() => queues[1].push(entry.lane.number),
             _ => {}
         }
     }

@@ -9,7 +9,7 @@ use crate::token::Token;
 
 const PANEL: PanelShape = PanelShape { rows: 9, cols: 4 };
 
-/// A device that works in place. For each instruction, it records the panel that the engine names in `Work::Run::beside_panel`.
+/// A device that works in place. For each instruction, it records the panel that the engine names in the conditions of `Work::Run`.
 #[derive(Debug)]
 struct Listener(DeviceFacts, Arc<Mutex<Vec<Option<PanelShape>>>>);
 
@@ -30,8 +30,8 @@ impl Device for Listener {
         unreachable!("the engine submits all work")
     }
     unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
-        let Work::Run { beside_panel, .. } = work else { unreachable!("the device works in place") };
-        lock(&self.1).push(beside_panel);
+        let Work::Run { conditions, .. } = work else { unreachable!("the device works in place") };
+        lock(&self.1).push(conditions.beside_panel);
         Ok(Token::DONE)
     }
 }

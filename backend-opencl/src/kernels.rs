@@ -342,7 +342,7 @@ mod tests {
         let part = |rows| View { buffer: &buffer, at: 0, rows, cols: 1, ld: rows };
         let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part(2), ipiv: part(1), info: part(1) };
         // SAFETY: the views lie in the buffer, which nothing else accesses.
-        let (_, event) = unsafe { kernels.run([(DType::F32, panel)], (0, None), &[]).unwrap() };
+        let (_, event) = unsafe { kernels.run([(DType::F32, panel)], (0, Conditions::default()), &[]).unwrap() };
         crate::queue::wait(&event).unwrap();
         let runs = |items| kernels.runs.get(&Program::Panel { dtype: DType::F32, items }).copied();
         assert_eq!([items, 8].map(runs), [Some(false), Some(true)]);
@@ -367,7 +367,7 @@ mod tests {
             let a = View { buffer: &matrix, at: 0, rows, cols, ld: rows };
             let panel = Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info };
             // SAFETY: the views lie in the buffer, which nothing else accesses.
-            let (_, event) = unsafe { kernels.run([(dtype, panel)], (0, None), &[]).unwrap() };
+            let (_, event) = unsafe { kernels.run([(dtype, panel)], (0, Conditions::default()), &[]).unwrap() };
             crate::queue::wait(&event).unwrap();
             let records = kernels.scratch(Purpose::Synchronisation, 0).unwrap();
             let mut words = vec![0_u64; RECORD_BYTES / size_of::<u64>()];

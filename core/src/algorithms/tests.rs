@@ -1,6 +1,7 @@
 //! Tests of the plans of all routines: tasks have the right names, every command has work to do, and empty problems need no plan.
 //! These tests compute no results; the conformance suite tests the results of plans.
 
+mod distributed;
 mod lookahead;
 
 use std::ops::Range;

@@ -153,6 +153,9 @@ pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<us
     factor(plan, &d, &held, 0);
     for k in 0..panels.len() {
         send(plan, &d, &held, k);
+        // A lane runs transfers in the order of the plan, so the rows of the step before are stored after panel k, for which other devices
+        // wait. They are often ready only at the same time, since the device of panel k updates them in the task of this panel.
+        k.checked_sub(1).into_iter().for_each(|before| store_rows(plan, &d, &held, before));
         if k + 1 == d.early {
             for block in d.early..d.blocks.len() {
                 load(plan, &d, &held, block);
@@ -163,8 +166,8 @@ pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<us
         if k + 1 != d.early && k + 1 < panels.len() {
             update_block(plan, &d, &held, k, k + 1);
         }
-        d.devices().for_each(|device| store_rows(plan, &d, &held, k, device));
     }
+    store_rows(plan, &d, &held, panels.len() - 1);
 }
 
 /// Number of commands that [`emit`] adds.
@@ -238,17 +241,18 @@ fn send(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
     let (owner, place) = (d.owner(k), region(&(d.panels[k].start..d.p.m), &d.panels[k]));
     plan.task_on(owner, "send", place);
     plan.st(held.pivots[k][owner]);
-    plan.st(held.info[owner]);
     if d.others(owner).any(|device| d.receives(device, k)) {
         plan.st(from_row(d, held, d.panels[k].start, &of_block(d, k)));
     }
+    // only the factorisation of the next panel waits for `info`
+    plan.st(held.info[owner]);
     for device in d.others(owner) {
         plan.task_on(device, "receive", place);
         plan.load(held.pivots[k][device]);
+        held.panels[k][device].into_iter().for_each(|panel| plan.load(panel));
         if k + 1 < d.panels.len() && d.owner(k + 1) == device {
             plan.load(held.info[device]);
         }
-        held.panels[k][device].into_iter().for_each(|panel| plan.load(panel));
     }
 }
 
@@ -281,10 +285,13 @@ fn update(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, device: 
     }
 }
 
-/// Adds the task of a device that stores the rows that step `k` has completed.
-fn store_rows(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, device: usize) {
-    let (rows, own) = (d.final_rows(k), d.own(device, &(0..d.p.n)));
-    let (false, Some(first), Some(last)) = (rows.is_empty(), own.first(), own.last()) else { return };
-    plan.task_on(device, "store", region(&rows, &(first.cols.start..last.cols.end)));
-    own.iter().for_each(|part| plan.st(from_row(d, held, rows.start, part).sub(0, 0, rows.len(), part.cols.len())));
+/// Adds the tasks of all devices that store the rows that step `k` has completed.
+fn store_rows(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
+    let rows = d.final_rows(k);
+    for device in d.devices().filter(|_| !rows.is_empty()) {
+        let own = d.own(device, &(0..d.p.n));
+        let (Some(first), Some(last)) = (own.first(), own.last()) else { continue };
+        plan.task_on(device, "store", region(&rows, &(first.cols.start..last.cols.end)));
+        own.iter().for_each(|part| plan.st(from_row(d, held, rows.start, part).sub(0, 0, rows.len(), part.cols.len())));
+    }
 }

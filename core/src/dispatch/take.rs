@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use crate::command::{Command, CommandId, Queue};
 use crate::dispatch::device::{DeviceState, Taken};
 use crate::dispatch::{Dispatcher, Lane};
 use crate::instruction::Region;
@@ -107,8 +108,9 @@ impl Dispatcher<'_> {
     }
 
     /// Returns the task that `device` takes from another device, if `device` is idle. First, the method chooses the device that
-    /// needs the longest for the tasks of its own that it has not begun. Then it chooses that task of this device with which the two devices
-    /// finish the earliest. It returns the task only if the two devices then finish earlier than the other device would without help.
+    /// needs the longest for the tasks that it has taken and for the tasks of its own that it has not begun. Then it chooses that task of this
+    /// device with which the two devices finish the earliest. It returns the task only if the two devices then finish earlier than the other
+    /// device would without help.
     fn task_of_another(&self, device: usize) -> Option<u32> {
         if !self.has_owners || !self.devices[device].taken.is_empty() {
             return None;
@@ -116,13 +118,33 @@ impl Dispatcher<'_> {
         let seconds = |device: usize, task: u32| self.size(task) / self.reach[device].flops;
         let relieve = |other: usize| {
             let DeviceState { owned, out, .. } = &self.devices[other];
-            let total: f64 = owned.iter().map(|&task| seconds(other, task)).sum();
+            let total = owned.iter().map(|&task| seconds(other, task)).fold(self.taken_seconds(other), std::ops::Add::add);
             let alone = if out.is_some() { f64::INFINITY } else { total };
             let later_end = |task: u32| (seconds(device, task).max(alone - seconds(other, task)), task);
             let (together, task) = owned.iter().rev().copied().map(later_end).min_by(|a, b| a.0.total_cmp(&b.0))?;
             (alone.is_infinite() || together < alone).then_some((alone, task))
         };
         (0..self.devices.len()).filter_map(relieve).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, task)| task)
+    }
+
+    /// Number of seconds for which a device still computes the tasks that it has taken, by the operations of those kernels that are not
+    /// done. If some commands of a task are under way, the estimate takes the last kernels issued for them.
+    fn taken_seconds(&self, device: usize) -> f64 {
+        let flops = |&command: &CommandId| match &self.plan.commands()[command as usize] {
+            Command::Exec(exec) => Some(exec.instruction.flops()),
+            _ => None,
+        };
+        let part_left = |taken: &Taken| {
+            let commands = self.plan.tasks()[taken.task as usize].commands.clone();
+            let issued = (commands.start..taken.cursors[Queue::Exec as usize]).rev().filter_map(|command| flops(&command));
+            let under_way: f64 = issued.take(taken.under_way as usize).sum();
+            let to_issue: f64 = (taken.cursors[Queue::Exec as usize]..commands.end).filter_map(|command| flops(&command)).sum();
+            let all: f64 = commands.filter_map(|command| flops(&command)).sum();
+            if all > 0.0 { (under_way + to_issue) / all } else { 0.0 }
+        };
+        let elements = self.devices[device].taken.iter().map(|taken| part_left(taken) * self.size(taken.task));
+        // a device of unknown speed has the speed 0
+        elements.filter(|&left| left > 0.0).map(|left| left / self.reach[device].flops).fold(0.0, std::ops::Add::add)
     }
 
     /// The number of elements that a task computes, to which its number of operations is proportional.

@@ -2,7 +2,7 @@
 
 use super::{Dispatcher, Lane, Reach, Step};
 use crate::command::{CommandId, Queue};
-use crate::enums::Layout;
+use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Instruction, Region};
 use crate::plan::Plan;
@@ -192,6 +192,32 @@ fn a_device_takes_its_own_tasks_and_then_tasks_of_a_device_that_has_many() {
     assert_eq!(takes(1.0), [Some(1), Some(0), Some(4), Some(3)]);
     assert_eq!(takes(0.4), [Some(1), Some(0), Some(4), None], "the device would take longer than the owner for two tasks");
     assert_eq!(takes(0.3), [Some(1), Some(0), None, None]);
+}
+
+/// A device of 0.6 of the speed of another device takes the other device's last task only while the other device still needs the time of most of a
+/// task for the task that it has begun.
+#[test]
+fn a_device_takes_a_task_by_the_time_that_the_owner_needs_for_the_tasks_that_it_has_begun() {
+    let mut plan = Plan::new("trsm", DType::F64);
+    let c = plan.output("C", (4, 8), Layout::ColMajor);
+    for cols in [0..4, 4..8] {
+        plan.task_for(Some(1), "C", Region { row: 0, col: cols.start, rows: 4, cols: 4 });
+        let tile = plan.ld(c, &(0..4), &cols);
+        let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Upper, Op::NoTrans, Diag::Unit);
+        (0..2).for_each(|_| plan.exec(Instruction::Trsm { mode, side, uplo, op, diag, alpha: Value::F64(1.0), a: tile, b: tile }));
+        plan.st(tile);
+    }
+    let takes = |kernels_done| {
+        let schedule = Schedule::new(plan.clone(), vec![in_place(0.6), in_place(1.0)]).unwrap();
+        let mut dispatcher = schedule.dispatcher();
+        for command in EXEC..EXEC + kernels_done {
+            assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), Some(command));
+            dispatcher.complete(Lane::new(1, Queue::Exec), command);
+        }
+        assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), Some(EXEC + kernels_done), "the owner goes on");
+        ask(&mut dispatcher, 0, Queue::Exec)
+    };
+    assert_eq!([takes(0), takes(1)], [Some(COMMANDS + EXEC), None]);
 }
 
 #[test]

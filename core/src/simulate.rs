@@ -15,7 +15,8 @@ pub trait Cost {
     fn seconds(&self, plan: &Plan, command: &Command) -> f64;
 
     /// The slowdown s by other devices: while d other devices run kernels, a kernel of this device takes 1 + s·d times its run time alone.
-    /// The value is 0 for a device whose hardware no other device shares, and 1 for devices that share all of their hardware.
+    /// The value is 0 for a device whose hardware no other device shares, and 1 for devices that share all of their hardware. The slowdown by the
+    /// other kernel queue of the device multiplies this time.
     fn slowdown(&self) -> f64 {
         0.0
     }
@@ -153,10 +154,11 @@ struct Kernels {
 }
 
 impl Kernels {
-    /// The time of each of these kernels of a device as a multiple of its time alone, while `busy_devices` devices run kernels.
+    /// The time of each of these kernels of a device as a multiple of its time alone, while `busy_devices` devices run kernels. The kernels of a
+    /// device divide that part of the hardware among themselves which the other devices leave to it, so that the two slowdowns multiply.
     fn factor(self, busy_devices: usize, cost: &impl Cost) -> f64 {
-        let beside = self.count.saturating_sub(1) as f64 * cost.queue_slowdown(self.has_panel);
-        1.0 + cost.slowdown() * busy_devices.saturating_sub(1) as f64 + beside
+        let by_devices = 1.0 + cost.slowdown() * busy_devices.saturating_sub(1) as f64;
+        by_devices * (1.0 + cost.queue_slowdown(self.has_panel) * self.count.saturating_sub(1) as f64)
     }
 }
 
@@ -392,6 +394,40 @@ mod tests {
         // alone the products take 0.1 s and 0.3 s; both are half as fast until the first one has completed after 0.2 s
         let ends: Vec<_> = entries.iter().map(|entry| (entry.lane.device, entry.start, (entry.end * 1e3).round())).collect();
         assert_eq!(ends, [(0, 0.0, 200.0), (1, 0.0, 400.0)]);
+    }
+
+    /// Two devices share all of their hardware, and each computes two solves at the same time in two queues. The four solves take as
+    /// long as one after the other.
+    #[test]
+    fn kernels_in_two_queues_of_devices_that_share_hardware_take_as_long_as_one_after_the_other() {
+        struct Shared;
+        impl Cost for Shared {
+            fn seconds(&self, _: &Plan, command: &Command) -> f64 {
+                if let Command::Exec(exec) = command { exec.instruction.flops() * 1e-3 } else { 0.0 }
+            }
+            fn slowdown(&self) -> f64 {
+                1.0
+            }
+            fn queue_slowdown(&self, _: bool) -> f64 {
+                1.0
+            }
+        }
+        let mut plan = Plan::new("trsm", DType::F64);
+        let c = plan.output("C", (10, 40), Layout::ColMajor);
+        for part in 0..4 {
+            let cols = 10 * part..10 * part + 10;
+            plan.task_for(Some(part / 2), "C", Region { row: 0, col: cols.start, rows: 10, cols: 10 });
+            let tile = plan.ld(c, &(0..10), &cols);
+            let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Right, Uplo::Upper, Op::NoTrans, Diag::Unit);
+            plan.exec(Instruction::Trsm { mode, side, uplo, op, diag, alpha: Value::F64(1.0), a: tile, b: tile });
+            plan.st(tile);
+        }
+        let reach = Reach { memory: usize::MAX, in_place: vec![false], flops: 1e3, queues: 2 };
+        let timeline = Schedule::new(plan, vec![reach; 2]).unwrap().simulate(&[Shared, Shared]);
+        let kernels = timeline.entries.iter().filter(|entry| entry.lane.queue == Queue::Exec);
+        let times: Vec<_> = kernels.map(|entry| (entry.start, entry.end.round())).collect();
+        // each solve takes 1 s alone
+        assert_eq!(times, [(0.0, 4.0); 4]);
     }
 
     /// Simulates `C ← A·B + C` in two tasks, on one device that works in place and one device that copies.

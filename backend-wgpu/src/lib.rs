@@ -29,6 +29,7 @@ mod program;
 mod queue;
 mod startup;
 mod stream;
+mod strided;
 mod times;
 mod transfers;
 

@@ -2,12 +2,13 @@
 //! pass through mapped staging buffers.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lapidary_core::{BufferRect, CopyPool, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads};
 
 use crate::buffer::Rect;
 use crate::queue::{Queue, Submission};
+use crate::strided::{Columns, Strided};
 
 /// Maximum size of a piece in bytes, and size of a staging buffer.
 pub(crate) const PIECE: usize = 4 << 20;
@@ -16,6 +17,9 @@ const READS_IN_FLIGHT: usize = 2;
 /// Maximum number of packed pieces that wait for their copy from staging memory to the device. `MAX_WRITES_IN_FLIGHT` is large,
 /// so that threads can continue to pack further pieces while a kernel delays the copies in the device's only queue.
 const MAX_WRITES_IN_FLIGHT: usize = 32;
+/// Maximum number of copy commands for a piece. A kernel copies a piece whose columns would take more copy commands. With the barrier
+/// between two copy commands, a column of 16 KiB took 1.9 µs on an H200 by Vulkan, and a whole piece of 4 MiB without gaps 0.1 ms.
+const MAX_COPIES: usize = 8;
 
 /// The staging buffers for transfers in one direction, and the methods that transfer rectangles in this direction.
 #[derive(Debug)]
@@ -25,6 +29,9 @@ pub(crate) struct Transfers {
     /// Staging buffers that no thread uses, each with the last submission that uses the buffer.
     idle: Mutex<VecDeque<(wgpu::Buffer, Option<Submission>)>>,
     piece: usize,
+    /// The kernel for rectangles with gaps, compiled for the first such rectangle. `None` if the device cannot run the kernel, so
+    /// that each column of a rectangle takes a copy command.
+    strided: OnceLock<Option<Strided>>,
     threads: CopyPool,
 }
 
@@ -36,15 +43,23 @@ struct UnderWay {
     submission: Submission,
 }
 
+/// How the device copies a piece between a buffer and staging memory.
+enum Way<'a> {
+    /// By one copy command for each contiguous part of the piece, as [`runs`] describes them.
+    Copies(Vec<[u64; 3]>),
+    /// By a kernel, and one copy command.
+    Kernel(&'a Strided, Columns),
+}
+
 impl Transfers {
     pub fn new(queue: Arc<Queue>, mode: wgpu::MapMode) -> Self {
-        Transfers { queue, mode, idle: Mutex::default(), piece: PIECE, threads: CopyPool::default() }
+        Transfers { queue, mode, idle: Mutex::default(), piece: PIECE, strided: OnceLock::new(), threads: CopyPool::default() }
     }
 
     /// Returns a copy of `self` that transfers pieces of at most `bytes` bytes, or of at most 16 bytes if `bytes` is smaller.
     #[cfg(feature = "test-hooks")]
     pub fn in_pieces(self, bytes: usize) -> Self {
-        Transfers { piece: bytes.max(lapidary_core::DType::LARGEST), idle: Mutex::default(), ..self }
+        Transfers { piece: bytes.max(lapidary_core::DType::LARGEST), idle: Mutex::default(), strided: OnceLock::new(), ..self }
     }
 
     /// Begins a transfer between the host rectangle `rect` and the rectangle `own` of a buffer, in the direction of this value. After the token
@@ -154,7 +169,7 @@ impl Transfers {
 
     /// Packs a piece into staging memory, and submits the copy of the piece from staging memory to the device.
     unsafe fn fill(&self, rect: &HostRect, piece: Piece, own: &Rect) -> Result<()> {
-        let staging = self.take()?;
+        let (staging, way) = (self.take()?, self.way(&piece, own, rect.dtype.size()));
         let bytes = bytes(&piece, rect);
         let submission = self.queue.guarded("write", |device| {
             let mut mapped = staging.get_mapped_range_mut(..bytes).map_err(|error| self.queue.unmapped(&error))?;
@@ -164,13 +179,42 @@ impl Transfers {
             drop(mapped);
             staging.unmap();
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("LD") });
-            for [at, staged, bytes] in runs(&piece, own, rect.dtype.size()) {
-                encoder.copy_buffer_to_buffer(&staging, staged, &own.buffer.raw, at, bytes);
-            }
+            self.record(device, &mut encoder, (&own.buffer.raw, way), &staging);
             Ok(self.queue.submit(encoder))
         })??;
         self.give_back(staging, Some(submission));
         Ok(())
+    }
+
+    /// Chooses how the device copies a piece between a buffer and staging memory.
+    fn way(&self, piece: &Piece, own: &Rect, size: usize) -> Way<'_> {
+        let mut runs = runs(piece, own, size);
+        let cols = runs.len();
+        let make = || Strided::new(&self.queue, self.mode, self.staging_bytes()).ok().flatten();
+        if cols > MAX_COPIES
+            && let Some(strided) = self.strided.get_or_init(make)
+            && let Some([start, _, rows]) = runs.next()
+        {
+            return Way::Kernel(strided, Columns { start, ld: (own.ld * size) as u64, rows, cols: cols as u64 });
+        }
+        Way::Copies(runs.collect())
+    }
+
+    /// Records the commands that copy a piece of `buffer` to or from `staging`.
+    fn record(
+        &self,
+        device: &wgpu::Device,
+        encoder: &mut wgpu::CommandEncoder,
+        (buffer, way): (&wgpu::Buffer, Way<'_>),
+        staging: &wgpu::Buffer,
+    ) {
+        match way {
+            Way::Kernel(strided, columns) => strided.record(device, encoder, (buffer, columns), staging),
+            Way::Copies(runs) => runs.into_iter().for_each(|[at, staged, bytes]| match self.mode {
+                wgpu::MapMode::Write => encoder.copy_buffer_to_buffer(staging, staged, buffer, at, bytes),
+                wgpu::MapMode::Read => encoder.copy_buffer_to_buffer(buffer, at, staging, staged, bytes),
+            }),
+        }
     }
 
     /// Submits one command buffer that copies all pieces in `pieces` from buffers of the device to staging memory.
@@ -179,12 +223,11 @@ impl Transfers {
             return Ok(Vec::new());
         }
         let staging: Vec<wgpu::Buffer> = pieces.iter().map(|_| self.take()).collect::<Result<_>>()?;
+        let ways: Vec<_> = pieces.iter().map(|(own, piece, rect)| self.way(piece, own, rect.dtype.size())).collect();
         let submission = self.queue.guarded("read", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("ST") });
-            for ((own, piece, rect), staging) in pieces.iter().zip(&staging) {
-                for [at, staged, bytes] in runs(piece, own, rect.dtype.size()) {
-                    encoder.copy_buffer_to_buffer(&own.buffer.raw, at, staging, staged, bytes);
-                }
+            for (((own, ..), way), staging) in pieces.iter().zip(ways).zip(&staging) {
+                self.record(device, &mut encoder, (&own.buffer.raw, way), staging);
             }
             self.queue.submit(encoder)
         })?;
@@ -207,6 +250,11 @@ impl Transfers {
         })??;
         self.give_back(staging, None);
         Ok(())
+    }
+
+    /// Size of a staging buffer in bytes.
+    fn staging_bytes(&self) -> u64 {
+        (self.piece as u64).next_multiple_of(8)
     }
 
     fn idle(&self) -> MutexGuard<'_, VecDeque<(wgpu::Buffer, Option<Submission>)>> {
@@ -244,7 +292,7 @@ impl Transfers {
             wgpu::MapMode::Write => (wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true),
             wgpu::MapMode::Read => (wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST, false),
         };
-        let size = (self.piece as u64).next_multiple_of(8);
+        let size = self.staging_bytes();
         let descriptor = wgpu::BufferDescriptor { label: Some("staging"), size, usage, mapped_at_creation };
         let made = self.queue.guarded("stage", |device| device.create_buffer(&descriptor));
         made.or_else(|error| {
@@ -261,7 +309,7 @@ fn bytes(piece: &Piece, rect: &HostRect) -> u64 {
 }
 
 /// The parts of a piece as [`Piece::runs_at`] returns them, in bytes.
-fn runs(piece: &Piece, own: &Rect, size: usize) -> impl Iterator<Item = [u64; 3]> + use<> {
+fn runs(piece: &Piece, own: &Rect, size: usize) -> impl ExactSizeIterator<Item = [u64; 3]> + use<> {
     piece.runs_at(own.offset, own.ld).map(move |run| run.map(|elements| (elements * size) as u64))
 }
 
@@ -300,5 +348,44 @@ mod tests {
             loaded <= MAX_WRITES_IN_FLIGHT + threads && stored <= READS_IN_FLIGHT * threads,
             "{loaded} and {stored} buffers by {threads} threads"
         );
+    }
+
+    /// Tests that a kernel copies pieces with many columns and gaps between them, and that it leaves the gaps unchanged.
+    #[test]
+    fn columns_with_gaps_take_few_copies() {
+        gaps::<f32>(f32::from);
+        gaps::<f64>(f64::from);
+    }
+
+    fn gaps<T: lapidary_core::Element + Default + PartialEq>(number: impl Fn(u16) -> T) {
+        let Some(queue) = queue().map(Arc::new) else { return };
+        let (rows, cols, ld, offset) = (37, 64, 41, 5);
+        let transfers = |mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(3000));
+        let [load, store] = [wgpu::MapMode::Write, wgpu::MapMode::Read].map(transfers);
+        let mut whole: Vec<T> = (0..3000).map(&number).collect();
+        let mut part: Vec<T> = (10_000..12_368).map(&number).collect();
+        let (mut read, mut read_part) = (vec![T::default(); whole.len()], vec![T::default(); part.len()]);
+        let buffer = Buffer::new(&queue, size_of_val(&whole[..])).unwrap();
+        let contiguous = Rect { buffer: buffer.clone(), offset: 0, ld: whole.len() };
+        let with_gaps = Rect { buffer, offset, ld };
+        // SAFETY: the rectangles are vectors, which nothing else accesses.
+        unsafe {
+            load.run(HostRect::packed(&mut whole, 3000), &contiguous).unwrap();
+            load.run(HostRect::packed(&mut part, rows), &with_gaps).unwrap();
+            store.run(HostRect::packed(&mut read_part, rows), &with_gaps).unwrap();
+            store.run(HostRect::packed(&mut read, 3000), &contiguous).unwrap();
+        }
+        assert_eq!(read_part.len(), rows * cols);
+        assert!(read_part == part, "the kernel that stores");
+        for j in 0..cols {
+            whole[offset + j * ld..][..rows].copy_from_slice(&part[j * rows..][..rows]);
+        }
+        assert!(read == whole, "the gaps");
+        for transfers in [&load, &store] {
+            let piece = Piece::cut(rows, cols, 3000 / size_of::<T>())[0];
+            assert!(matches!(transfers.way(&piece, &with_gaps, size_of::<T>()), Way::Kernel(..)));
+            let one_column = Piece::cut(rows, 1, rows)[0];
+            assert!(matches!(transfers.way(&one_column, &with_gaps, size_of::<T>()), Way::Copies(runs) if runs.len() == 1));
+        }
     }
 }

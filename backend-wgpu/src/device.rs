@@ -260,7 +260,7 @@ impl Device for WgpuDevice {
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         Buffer::new(&self.queue, bytes).map(DeviceBuffer::new).inspect_err(|error| {
             if error.kind() == ErrorKind::OutOfMemory {
-                self.kernels().trim();
+                self.trim();
             }
         })
     }
@@ -328,6 +328,8 @@ impl Device for WgpuDevice {
 
     fn trim(&self) {
         self.kernels().trim();
+        self.load.trim();
+        self.store.trim();
     }
 
     fn take_kernel_times(&self) -> Option<Result<Vec<KernelTime>>> {

@@ -2,6 +2,7 @@
 //! pass through mapped staging buffers.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lapidary_core::{BufferRect, CopyPool, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads};
@@ -12,11 +13,17 @@ use crate::strided::{Columns, Strided};
 
 /// Maximum size of a piece in bytes, and size of a staging buffer.
 pub(crate) const PIECE: usize = 4 << 20;
-/// Maximum number of pieces whose copies from the device to staging memory are under way at the same time, for each thread.
+/// Maximum number of pieces whose copies from the device to staging memory a thread submits before it unpacks the first of them.
 const READS_IN_FLIGHT: usize = 2;
+/// Maximum number of pieces whose copies from the device are submitted when their transfers begin. A copy that is submitted later,
+/// when a thread has unpacked earlier pieces, waits in the device's only queue behind the kernels that were submitted meanwhile.
+const MAX_EARLY_READS: usize = 64;
+/// Number of pieces in one of these submissions.
+const PIECES_PER_SUBMISSION: usize = 8;
 /// Maximum number of packed pieces that wait for their copy from staging memory to the device. `MAX_WRITES_IN_FLIGHT` is large,
-/// so that threads can continue to pack further pieces while a kernel delays the copies in the device's only queue.
-const MAX_WRITES_IN_FLIGHT: usize = 32;
+/// so that threads can continue to pack further pieces while kernels delay the copies in the device's only queue. With 32 pieces, an
+/// H200 waited 48 of 514 ms for the loads of a product of order 16000 in `f64`.
+const MAX_WRITES_IN_FLIGHT: usize = 96;
 /// Maximum number of copy commands for a piece. A kernel copies a piece whose columns would take more copy commands. With the barrier
 /// between two copy commands, a column of 16 KiB took 1.9 µs on an H200 by Vulkan, and a whole piece of 4 MiB without gaps 0.1 ms.
 const MAX_COPIES: usize = 8;
@@ -29,6 +36,8 @@ pub(crate) struct Transfers {
     /// Staging buffers that no thread uses, each with the last submission that uses the buffer.
     idle: Mutex<VecDeque<(wgpu::Buffer, Option<Submission>)>>,
     piece: usize,
+    /// Number of pieces whose copies were submitted when their transfers began, and that are not unpacked yet.
+    early: Arc<AtomicUsize>,
     /// The kernel for rectangles with gaps, compiled for the first such rectangle. `None` if the device cannot run the kernel, so
     /// that each column of a rectangle takes a copy command.
     strided: OnceLock<Option<Strided>>,
@@ -41,6 +50,24 @@ struct UnderWay {
     rect: HostRect,
     staging: wgpu::Buffer,
     submission: Submission,
+    /// Counts the piece in [`Transfers::early`]. `None` if a thread of the transfer submitted the copy.
+    early: Option<Early>,
+}
+
+/// Counts a piece in [`Transfers::early`] until this value is dropped.
+struct Early(Arc<AtomicUsize>);
+
+impl Early {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Early(Arc::clone(count))
+    }
+}
+
+impl Drop for Early {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How the device copies a piece between a buffer and staging memory.
@@ -53,7 +80,8 @@ enum Way<'a> {
 
 impl Transfers {
     pub fn new(queue: Arc<Queue>, mode: wgpu::MapMode) -> Self {
-        Transfers { queue, mode, idle: Mutex::default(), piece: PIECE, strided: OnceLock::new(), threads: CopyPool::default() }
+        let (idle, early, strided, threads) = (Mutex::default(), Arc::default(), OnceLock::new(), CopyPool::default());
+        Transfers { queue, mode, idle, piece: PIECE, early, strided, threads }
     }
 
     /// Returns a copy of `self` that transfers pieces of at most `bytes` bytes, or of at most 16 bytes if `bytes` is smaller.
@@ -69,13 +97,17 @@ impl Transfers {
     /// Until the token is done, the caller keeps the rectangle valid for the transfer (for reading if the transfer is to the
     /// device, for writing otherwise), and nothing else accesses the rectangle or the buffer.
     pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, own: &Rect) -> Token {
-        let part = |pieces: Vec<Piece>| {
+        let pieces = self.pieces(&rect);
+        let threads = copy_threads(pieces.len());
+        let under_way = self.submit_early(&rect, own, &pieces);
+        let rest = deal(pieces.into_iter().skip(under_way.len()), threads);
+        let part = |(under_way, rest): (Vec<UnderWay>, Vec<Piece>)| {
             let (transfers, own) = (Arc::clone(self), own.clone());
             // SAFETY: the caller of `begin` keeps the rectangle and the buffer free of other accesses until the token is done,
             // and no two threads access the same piece.
-            move || unsafe { transfers.part(&rect, &own, pieces) }
+            move || unsafe { transfers.part(&rect, &own, under_way, rest) }
         };
-        self.threads.start(self.pieces_of_threads(&rect).into_iter().map(part).collect())
+        self.threads.start(deal(under_way, threads).into_iter().zip(rest).map(part).collect())
     }
 
     /// Transfers a rectangle as [`Transfers::begin`] does, and returns when the transfer is complete.
@@ -83,31 +115,48 @@ impl Transfers {
     /// # Safety
     /// The caller upholds the contract of [`Transfers::begin`] until this method returns.
     pub unsafe fn run(self: &Arc<Self>, rect: HostRect, own: &Rect) -> Result<()> {
-        let parts = self.pieces_of_threads(&rect);
+        let pieces = self.pieces(&rect);
         // SAFETY: the caller of this function upholds the contract of `Transfers::begin` for each rectangle and its buffer.
         unsafe {
             // the calling thread itself transfers a single part, because a thread of the pool would first have to wake up
-            if parts.len() == 1 { self.part(&rect, own, parts.concat()) } else { self.begin(rect, own).wait() }
+            if copy_threads(pieces.len()) == 1 { self.part(&rect, own, Vec::new(), pieces) } else { self.begin(rect, own).wait() }
         }
     }
 
-    /// Transfers the pieces `pieces` of a rectangle in the calling thread.
-    unsafe fn part(&self, rect: &HostRect, own: &Rect, pieces: Vec<Piece>) -> Result<()> {
+    /// Submits the copies of the first of the pieces `pieces` from the device, if the transfer is from the device, and returns these
+    /// pieces. If a submission fails, the threads of the transfer submit the remaining copies, and report the error if it remains.
+    fn submit_early(&self, rect: &HostRect, own: &Rect, pieces: &[Piece]) -> Vec<UnderWay> {
+        let mut under_way = Vec::new();
+        let room = match self.mode {
+            wgpu::MapMode::Write => 0,
+            wgpu::MapMode::Read => MAX_EARLY_READS.saturating_sub(self.early.load(Ordering::Relaxed)).min(pieces.len()),
+        };
+        for group in pieces[..room].chunks(PIECES_PER_SUBMISSION) {
+            let copies: Vec<_> = group.iter().map(|&piece| (own, piece, *rect)).collect();
+            let Ok(submitted) = self.submit_copies(&copies) else { break };
+            let early = |piece| UnderWay { early: Some(Early::new(&self.early)), ..piece };
+            under_way.extend(submitted.into_iter().map(early));
+        }
+        under_way
+    }
+
+    /// Transfers pieces of a rectangle in the calling thread: the pieces `under_way`, whose copies from the device have been submitted, and
+    /// then the pieces `rest`.
+    unsafe fn part(&self, rect: &HostRect, own: &Rect, under_way: Vec<UnderWay>, rest: Vec<Piece>) -> Result<()> {
         // SAFETY: the caller upholds the contract of `Transfers::begin` for `rect` and `buffer`, and no other thread accesses the
-        // pieces `pieces`.
+        // pieces.
         unsafe {
             match self.mode {
-                wgpu::MapMode::Write => pieces.into_iter().try_for_each(|piece| self.fill(rect, piece, own)),
-                wgpu::MapMode::Read => self.read_pieces(rect, own, pieces),
+                wgpu::MapMode::Write => rest.into_iter().try_for_each(|piece| self.fill(rect, piece, own)),
+                wgpu::MapMode::Read => self.read_pieces(rect, own, under_way.into(), rest),
             }
         }
     }
 
-    /// Transfers the pieces `pieces` of a rectangle from the device, in the calling thread.
-    unsafe fn read_pieces(&self, rect: &HostRect, own: &Rect, pieces: Vec<Piece>) -> Result<()> {
-        let mut under_way = VecDeque::new();
-        for piece in pieces {
-            if under_way.len() == READS_IN_FLIGHT {
+    /// Transfers pieces of a rectangle from the device, in the calling thread, as [`Self::part`] does.
+    unsafe fn read_pieces(&self, rect: &HostRect, own: &Rect, mut under_way: VecDeque<UnderWay>, rest: Vec<Piece>) -> Result<()> {
+        for piece in rest {
+            while under_way.len() >= READS_IN_FLIGHT {
                 let first = under_way.pop_front().expect("the ring is full");
                 // SAFETY: the caller upholds the contract of `Transfers::begin`, so the rectangle may be written, and no other
                 // thread writes this piece of the rectangle.
@@ -139,7 +188,7 @@ impl Transfers {
     pub unsafe fn read_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let mut single = Vec::new();
         for &(buffer, rect) in reads {
-            match Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())[..] {
+            match self.pieces(&rect)[..] {
                 [piece] => single.push((Rect::of(BufferRect::packed(buffer, rect.rows)), piece, rect)),
                 // SAFETY: the caller of this function upholds the contract of `Transfers::begin` for each rectangle and its
                 // buffer.
@@ -160,11 +209,9 @@ impl Transfers {
         }
     }
 
-    /// Cuts a rectangle into pieces and distributes the pieces in turn among several threads. Returns the pieces of each thread.
-    fn pieces_of_threads(&self, rect: &HostRect) -> Vec<Vec<Piece>> {
-        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
-        let threads = copy_threads(pieces.len());
-        (0..threads).map(|thread| pieces.iter().skip(thread).step_by(threads).copied().collect()).collect()
+    /// Cuts a rectangle into pieces.
+    fn pieces(&self, rect: &HostRect) -> Vec<Piece> {
+        Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())
     }
 
     /// Packs a piece into staging memory, and submits the copy of the piece from staging memory to the device.
@@ -231,12 +278,13 @@ impl Transfers {
             }
             self.queue.submit(encoder)
         })?;
-        let under_way = |(&(_, piece, rect), staging)| UnderWay { piece, rect, staging, submission: submission.clone() };
+        let under_way =
+            |(&(_, piece, rect), staging)| UnderWay { piece, rect, staging, submission: submission.clone(), early: None };
         Ok(pieces.iter().zip(staging).map(under_way).collect())
     }
 
     /// Waits until a piece has been copied from the device to staging memory, and unpacks the piece into its rectangle.
-    unsafe fn empty(&self, UnderWay { piece, rect, staging, submission }: UnderWay) -> Result<()> {
+    unsafe fn empty(&self, UnderWay { piece, rect, staging, submission, early }: UnderWay) -> Result<()> {
         let bytes = bytes(&piece, &rect);
         self.queue.map(&staging, self.mode, bytes, &submission)?;
         self.queue.guarded("read", |_| {
@@ -249,6 +297,7 @@ impl Transfers {
             Ok(())
         })??;
         self.give_back(staging, None);
+        drop(early);
         Ok(())
     }
 
@@ -259,6 +308,11 @@ impl Transfers {
 
     fn idle(&self) -> MutexGuard<'_, VecDeque<(wgpu::Buffer, Option<Submission>)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees the staging buffers that no transfer uses.
+    pub fn trim(&self) {
+        self.idle().clear();
     }
 
     fn give_back(&self, staging: wgpu::Buffer, last: Option<Submission>) {
@@ -303,6 +357,13 @@ impl Transfers {
     }
 }
 
+/// Distributes items in turn among several threads. Returns the items of each thread.
+fn deal<T>(items: impl IntoIterator<Item = T>, threads: usize) -> Vec<Vec<T>> {
+    let mut of_threads: Vec<Vec<T>> = (0..threads).map(|_| Vec::new()).collect();
+    items.into_iter().enumerate().for_each(|(number, item)| of_threads[number % threads].push(item));
+    of_threads
+}
+
 /// Size of a piece of a rectangle in bytes.
 fn bytes(piece: &Piece, rect: &HostRect) -> u64 {
     (piece.count() * rect.dtype.size()) as u64
@@ -314,78 +375,4 @@ fn runs(piece: &Piece, own: &Rect, size: usize) -> impl ExactSizeIterator<Item =
 }
 
 #[cfg(test)]
-mod tests {
-    use lapidary_core::copy_threads;
-
-    use super::*;
-    use crate::buffer::Buffer;
-    use crate::program::tests::queue;
-
-    #[test]
-    fn hundreds_of_pieces_pass_through_few_buffers() {
-        let Some(queue) = queue().map(Arc::new) else { return };
-        let (rows, cols) = (40, 50);
-        let mut from: Vec<f64> = (0..rows * cols).map(|i| i as f64).collect();
-        let mut to = vec![0.0; from.len()];
-        let register = Rect { buffer: Buffer::new(&queue, size_of_val(&from[..])).unwrap(), offset: 0, ld: rows };
-        let rect = |data: &mut [f64]| HostRect::packed(data, rows);
-        let [load, store] =
-            [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(8)));
-        // commands that keep the device busy for longer than the host takes to pack all pieces
-        let long = Buffer::new(&queue, 64 << 20).unwrap();
-        let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        (0..100).for_each(|_| encoder.clear_buffer(&long.raw, 0, None));
-        queue.submit(encoder);
-        // SAFETY: the rectangles are the vectors `from` and `to`, which nothing else accesses until the tokens are done.
-        unsafe {
-            load.begin(rect(&mut from), &register).wait().unwrap();
-            store.begin(rect(&mut to), &register).wait().unwrap();
-        }
-        assert_eq!(from, to);
-        let threads = copy_threads(rows * cols);
-        let (loaded, stored) = (load.idle().len(), store.idle().len());
-        assert!(
-            loaded <= MAX_WRITES_IN_FLIGHT + threads && stored <= READS_IN_FLIGHT * threads,
-            "{loaded} and {stored} buffers by {threads} threads"
-        );
-    }
-
-    /// Tests that a kernel copies pieces with many columns and gaps between them, and that it leaves the gaps unchanged.
-    #[test]
-    fn columns_with_gaps_take_few_copies() {
-        gaps::<f32>(f32::from);
-        gaps::<f64>(f64::from);
-    }
-
-    fn gaps<T: lapidary_core::Element + Default + PartialEq>(number: impl Fn(u16) -> T) {
-        let Some(queue) = queue().map(Arc::new) else { return };
-        let (rows, cols, ld, offset) = (37, 64, 41, 5);
-        let transfers = |mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(3000));
-        let [load, store] = [wgpu::MapMode::Write, wgpu::MapMode::Read].map(transfers);
-        let mut whole: Vec<T> = (0..3000).map(&number).collect();
-        let mut part: Vec<T> = (10_000..12_368).map(&number).collect();
-        let (mut read, mut read_part) = (vec![T::default(); whole.len()], vec![T::default(); part.len()]);
-        let buffer = Buffer::new(&queue, size_of_val(&whole[..])).unwrap();
-        let contiguous = Rect { buffer: buffer.clone(), offset: 0, ld: whole.len() };
-        let with_gaps = Rect { buffer, offset, ld };
-        // SAFETY: the rectangles are vectors, which nothing else accesses.
-        unsafe {
-            load.run(HostRect::packed(&mut whole, 3000), &contiguous).unwrap();
-            load.run(HostRect::packed(&mut part, rows), &with_gaps).unwrap();
-            store.run(HostRect::packed(&mut read_part, rows), &with_gaps).unwrap();
-            store.run(HostRect::packed(&mut read, 3000), &contiguous).unwrap();
-        }
-        assert_eq!(read_part.len(), rows * cols);
-        assert!(read_part == part, "the kernel that stores");
-        for j in 0..cols {
-            whole[offset + j * ld..][..rows].copy_from_slice(&part[j * rows..][..rows]);
-        }
-        assert!(read == whole, "the gaps");
-        for transfers in [&load, &store] {
-            let piece = Piece::cut(rows, cols, 3000 / size_of::<T>())[0];
-            assert!(matches!(transfers.way(&piece, &with_gaps, size_of::<T>()), Way::Kernel(..)));
-            let one_column = Piece::cut(rows, 1, rows)[0];
-            assert!(matches!(transfers.way(&one_column, &with_gaps, size_of::<T>()), Way::Copies(runs) if runs.len() == 1));
-        }
-    }
-}
+mod tests;

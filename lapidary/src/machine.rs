@@ -364,8 +364,8 @@ impl Machine {
     }
 
     /// Frees the device memory kept for later calls: copies of matrices of the last call on host matrices, factors kept for the
-    /// solves of [`Lu`](crate::Lu), copies of columns such as pivots, and scratch memory of kernels. A call that runs at the same time as
-    /// `trim` keeps its memory for later calls when it ends.
+    /// solves of [`Lu`](crate::Lu), copies of columns such as pivots, and scratch memory of kernels. Also frees the mapped memory through
+    /// which wgpu devices copy matrices. A call that runs at the same time as `trim` keeps its memory for later calls when it ends.
     pub fn trim(&self) {
         self.runtimes().iter().for_each(DeviceRuntime::trim);
     }

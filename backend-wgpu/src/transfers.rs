@@ -19,11 +19,14 @@ const READS_IN_FLIGHT: usize = 2;
 /// when a thread has unpacked earlier pieces, waits in the device's only queue behind the kernels that were submitted meanwhile.
 const MAX_EARLY_READS: usize = 64;
 /// Number of pieces in one of these submissions.
-const PIECES_PER_SUBMISSION: usize = 8;
+const READS_PER_SUBMISSION: usize = 8;
+/// Maximum number of pieces whose copies to the device a thread submits together. If a thread has few pieces of a transfer, it
+/// submits fewer together, so that the device copies one piece while the thread packs another.
+const MAX_WRITES_PER_SUBMISSION: usize = 4;
 /// Maximum number of packed pieces that wait for their copy from staging memory to the device. `MAX_WRITES_IN_FLIGHT` is large,
 /// so that threads can continue to pack further pieces while kernels delay the copies in the device's only queue. With 32 pieces, an
 /// H200 waited 48 of 514 ms for the loads of a product of order 16000 in `f64`.
-const MAX_WRITES_IN_FLIGHT: usize = 96;
+const MAX_WRITES_IN_FLIGHT: usize = 80;
 /// Maximum number of copy commands for a piece. A kernel copies a piece whose columns would take more copy commands. With the barrier
 /// between two copy commands, a column of 16 KiB took 1.9 µs on an H200 by Vulkan, and a whole piece of 4 MiB without gaps 0.1 ms.
 const MAX_COPIES: usize = 8;
@@ -131,7 +134,7 @@ impl Transfers {
             wgpu::MapMode::Write => 0,
             wgpu::MapMode::Read => MAX_EARLY_READS.saturating_sub(self.early.load(Ordering::Relaxed)).min(pieces.len()),
         };
-        for group in pieces[..room].chunks(PIECES_PER_SUBMISSION) {
+        for group in pieces[..room].chunks(READS_PER_SUBMISSION) {
             let copies: Vec<_> = group.iter().map(|&piece| (own, piece, *rect)).collect();
             let Ok(submitted) = self.submit_copies(&copies) else { break };
             let early = |piece| UnderWay { early: Some(Early::new(&self.early)), ..piece };
@@ -147,7 +150,9 @@ impl Transfers {
         // pieces.
         unsafe {
             match self.mode {
-                wgpu::MapMode::Write => rest.into_iter().try_for_each(|piece| self.fill(rect, piece, own)),
+                wgpu::MapMode::Write => {
+                    rest.chunks(writes_together(rest.len())).try_for_each(|pieces| self.fill(rect, pieces, own))
+                }
                 wgpu::MapMode::Read => self.read_pieces(rect, own, under_way.into(), rest),
             }
         }
@@ -214,22 +219,44 @@ impl Transfers {
         Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())
     }
 
-    /// Packs a piece into staging memory, and submits the copy of the piece from staging memory to the device.
-    unsafe fn fill(&self, rect: &HostRect, piece: Piece, own: &Rect) -> Result<()> {
-        let (staging, way) = (self.take()?, self.way(&piece, own, rect.dtype.size()));
-        let bytes = bytes(&piece, rect);
+    /// Packs pieces into staging memory, and submits the copies of the pieces from staging memory to the device together.
+    unsafe fn fill(&self, rect: &HostRect, pieces: &[Piece], own: &Rect) -> Result<()> {
+        let mut packed = Vec::new();
+        for &piece in pieces {
+            let staging = match self.take() {
+                // the copies of the packed pieces are submitted first, so that their staging memory becomes free
+                Err(error) if error.kind() == ErrorKind::OutOfMemory && !packed.is_empty() => {
+                    self.submit_packed(rect, own, std::mem::take(&mut packed))?;
+                    self.take()?
+                }
+                taken => taken?,
+            };
+            self.queue.guarded("write", |_| {
+                let mapped = staging.get_mapped_range_mut(..bytes(&piece, rect));
+                let mut mapped = mapped.map_err(|error| self.queue.unmapped(&error))?;
+                // SAFETY: the staging buffer is mapped, has room for the piece, and is used by this thread alone. The caller
+                // guarantees that the rectangle may be read.
+                unsafe { piece.pack(rect, mapped.slice(..).as_raw_element_ptr().as_ptr().cast()) };
+                drop(mapped);
+                staging.unmap();
+                Ok(())
+            })??;
+            packed.push((piece, staging));
+        }
+        self.submit_packed(rect, own, packed)
+    }
+
+    /// Submits the copies of packed pieces from staging memory to the device.
+    fn submit_packed(&self, rect: &HostRect, own: &Rect, packed: Vec<(Piece, wgpu::Buffer)>) -> Result<()> {
+        let ways: Vec<_> = packed.iter().map(|(piece, _)| self.way(piece, own, rect.dtype.size())).collect();
         let submission = self.queue.guarded("write", |device| {
-            let mut mapped = staging.get_mapped_range_mut(..bytes).map_err(|error| self.queue.unmapped(&error))?;
-            // SAFETY: the staging buffer is mapped, has room for the piece, and is used by this thread alone. The caller
-            // guarantees that the rectangle may be read.
-            unsafe { piece.pack(rect, mapped.slice(..).as_raw_element_ptr().as_ptr().cast()) };
-            drop(mapped);
-            staging.unmap();
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("LD") });
-            self.record(device, &mut encoder, (&own.buffer.raw, way), &staging);
-            Ok(self.queue.submit(encoder))
-        })??;
-        self.give_back(staging, Some(submission));
+            for ((_, staging), way) in packed.iter().zip(ways) {
+                self.record(device, &mut encoder, (&own.buffer.raw, way), staging);
+            }
+            self.queue.submit(encoder)
+        })?;
+        packed.into_iter().for_each(|(_, staging)| self.give_back(staging, Some(submission.clone())));
         Ok(())
     }
 
@@ -355,6 +382,11 @@ impl Transfers {
             kept.map_or(Err(error), |kept| self.again(kept))
         })
     }
+}
+
+/// Number of pieces whose copies to the device a thread with `pieces` pieces of a transfer submits together.
+fn writes_together(pieces: usize) -> usize {
+    (pieces / 2).clamp(1, MAX_WRITES_PER_SUBMISSION)
 }
 
 /// Distributes items in turn among several threads. Returns the items of each thread.

@@ -6,6 +6,14 @@ use super::*;
 use crate::buffer::Buffer;
 use crate::program::tests::queue;
 
+/// Submits commands that keep the device busy for longer than the host takes to pack all pieces of a test.
+fn keep_busy(queue: &Queue) {
+    let long = Buffer::new(queue, 64 << 20).unwrap();
+    let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    (0..100).for_each(|_| encoder.clear_buffer(&long.raw, 0, None));
+    queue.submit(encoder);
+}
+
 #[test]
 fn hundreds_of_pieces_pass_through_few_buffers() {
     let Some(queue) = queue().map(Arc::new) else { return };
@@ -16,11 +24,7 @@ fn hundreds_of_pieces_pass_through_few_buffers() {
     let rect = |data: &mut [f64]| HostRect::packed(data, rows);
     let [load, store] =
         [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(8)));
-    // commands that keep the device busy for longer than the host takes to pack all pieces
-    let long = Buffer::new(&queue, 64 << 20).unwrap();
-    let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-    (0..100).for_each(|_| encoder.clear_buffer(&long.raw, 0, None));
-    queue.submit(encoder);
+    keep_busy(&queue);
     // SAFETY: the rectangles are the vectors `from` and `to`, which nothing else accesses until the tokens are done.
     unsafe {
         load.begin(rect(&mut from), &register).wait().unwrap();
@@ -30,12 +34,28 @@ fn hundreds_of_pieces_pass_through_few_buffers() {
     let threads = copy_threads(rows * cols);
     let (loaded, stored) = (load.idle().len(), store.idle().len());
     assert!(
-        loaded <= MAX_WRITES_IN_FLIGHT + threads && stored <= MAX_EARLY_READS + READS_IN_FLIGHT * threads,
+        loaded <= MAX_WRITES_IN_FLIGHT + MAX_WRITES_PER_SUBMISSION * threads
+            && stored <= MAX_EARLY_READS + READS_IN_FLIGHT * threads,
         "{loaded} and {stored} buffers by {threads} threads"
     );
     load.trim();
     store.trim();
     assert_eq!([load.idle().len(), store.idle().len()], [0, 0]);
+}
+
+#[test]
+fn a_thread_submits_several_pieces_of_a_long_load_together() {
+    assert_eq!([1, 2, 3, 4, 7, 8, 1000].map(writes_together), [1, 1, 1, 2, 3, 4, 4]);
+    let Some(queue) = queue().map(Arc::new) else { return };
+    let load = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write).in_pieces(16));
+    let mut from = vec![1.0; 14];
+    let register = Rect { buffer: Buffer::new(&queue, size_of_val(&from[..])).unwrap(), offset: 0, ld: 2 };
+    let rect = HostRect::packed(&mut from, 2);
+    // SAFETY: the rectangle is the vector `from`, which nothing else accesses.
+    unsafe { load.fill(&rect, &load.pieces(&rect), &register).unwrap() };
+    let idle = load.idle();
+    let ends: Vec<_> = idle.iter().map(|(_, last)| Arc::as_ptr(&last.as_ref().unwrap().end)).collect();
+    assert_eq!(ends, [ends[0]; 7], "one submission for all pieces");
 }
 
 /// Tests that a transfer from the device submits copies when it begins, also while all threads are busy.

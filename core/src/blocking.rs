@@ -412,12 +412,13 @@ impl Resources {
 }
 
 /// Number of columns of a strip of a block of C with `mc` rows. If possible, the number is `kc`, the number of columns of the widest panel of
-/// A, halved several times and rounded down to a multiple of 16. The strip then takes at most half, a quarter or an eighth of the memory of
-/// that panel, which are sizes of registers ([`footprint`]).
+/// A, halved several times and rounded down to a multiple of [`Lookahead::UNIT`]. The strip then takes at most half, a quarter or an eighth of
+/// the memory of that panel, which are sizes of registers ([`footprint`]), and consists of whole tiles of products.
 fn strip_width(mc: usize, kc: usize) -> usize {
     let least = STRIP.max(longest_strip(mc));
     let halves = std::iter::successors(Some(kc), |&width| Some(width / 2 / 16 * 16));
-    halves.take_while(|&width| width >= least).last().unwrap_or(least)
+    let width = halves.take_while(|&width| width >= least).last().unwrap_or(least);
+    if width < Lookahead::UNIT { width } else { width / Lookahead::UNIT * Lookahead::UNIT }
 }
 
 /// Number of columns of a strip of `height` rows above which a wider strip brings no further gain: the strip has [`MAX_ELEMENTS`]

@@ -108,7 +108,9 @@ fn a_block_of_a_product_stays_on_the_device_while_panels_pass() {
     assert_eq!(widths(&whole, 16_384), [512, 512, 1024, 2048, 4096, 8192]);
     // strips and panels of other orders take hardly more memory than their elements
     let other = blocking(80 << 30, [20_000; 3]);
-    assert_eq!((widths(&other, 20_000), other.nb), (vec![320, 320, 624, 1248, 2496, 4992, 10_000], 1248));
+    assert_eq!((widths(&other, 20_000), other.nb), (vec![320, 320, 624, 1248, 2496, 4992, 10_000], 1152));
+    // strips consist of whole tiles of 128 columns
+    assert_eq!(blocking(80 << 30, [16_000; 3]).nb, 1920);
     // the last panel of a narrow product is short, because its transfers take longer than its products
     assert_eq!(blocking(80 << 30, [20_000, 1300, 20_000]).kc, LEAST_WIDEST);
     // several devices share the columns, or the rows if there are more of them

@@ -12,10 +12,10 @@ typedef real element;
 #ifdef TWO_PARTS
 // Returns x and y, rounded to half precision, as the lower and the upper half of a number.
 static uint pack(float x, float y) {
-    half pair[2];
-    vstore_half_rte(x, 0, pair);
-    vstore_half_rte(y, 1, pair);
-    return ((const ushort *)pair)[0] | (uint)((const ushort *)pair)[1] << 16;
+    ushort halves[2];
+    vstore_half_rte(x, 0, (half *)halves);
+    vstore_half_rte(y, 1, (half *)halves);
+    return halves[0] | (uint)halves[1] << 16;
 }
 
 // The inverse of `pack`.

@@ -192,7 +192,7 @@ fn eliminate(plan: &mut Plan, p: &Problem, l: Tile, strip: Tile, beside_panel: O
     let (a12, a22) = (strip.sub(0, 0, nb, n), strip.sub(nb, 0, m - nb, n));
     let [one, minus_one] = [1.0, -1.0].map(|number| Value::new(p.dtype, number));
     let (mode, side, uplo, op, diag) = (TrsmMode::Inverted, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-    plan.exec(Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a: l11, b: a12 });
+    plan.exec_beside_panel(Instruction::Trsm { mode, side, uplo, op, diag, alpha: one, a: l11, b: a12 }, beside_panel);
     if m > nb {
         let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
         plan.exec_beside_panel(Instruction::Gemm { alpha: minus_one, op_a, a: l21, op_b, b: a12, beta: one, c: a22 }, beside_panel);

@@ -30,7 +30,7 @@ impl Machine {
         let (n, power) = (a.rows(), power_for_f32(a));
         let runtime = &self.runtimes()[wide.device()];
         let in_panels = runtime.lookahead(DType::F32).and_then(|lookahead| lookahead.width(n)).is_some();
-        let first = if in_panels { (n / FACTORED_FIRST).next_multiple_of(ALIGNED_COLUMNS) } else { n };
+        let first = if in_panels { (n / FACTORED_FIRST).next_multiple_of(ALIGNED_COLUMNS).min(n) } else { n };
         // SAFETY: this method is the only one that accesses `wide`, and each column is written once.
         let load = |cols: Range<usize>| unsafe { wide.write_cols(cols.start, a.sub(0..n, cols)) };
         let mut ipiv = vec![0; n];

@@ -12,9 +12,9 @@ pub fn words<V: std::fmt::Display>(pairs: &[(&'static str, V)]) -> String {
 /// The heading of the table. `peer` is the name of the routine that is timed in turn with Lapidary's, if any.
 pub fn header(shape: &Shape, peer: Option<&str>) -> String {
     let sizes: String = shape.sizes().iter().map(|(name, _)| format!("{name:>8} ")).collect();
-    let columns = |name| format!("{:>12}{:>13}{:>10}", format!("{name} ms"), format!("{name} GFLOP/s"), "ratio");
+    let columns = |name| format!("{:>12}{:>15}{:>10}", format!("{name} ms"), format!("{name} GFLOP/s"), "ratio");
     let peer = peer.map(columns).unwrap_or_default();
-    format!("{sizes}{:>8}{:>11}{:>12}{:>12}{:>10}{:>16}{peer}", "memory", "median ms", "min ms", "max ms", "GFLOP/s", "check")
+    format!("{sizes}{:>8}{:>11}{:>12}{:>12}{:>12}{:>16}{peer}", "memory", "median ms", "min ms", "max ms", "GFLOP/s", "check")
 }
 
 /// The row of the table for one call.
@@ -24,10 +24,10 @@ pub fn row(measured: &Measured) -> String {
     let (ours, check) = &measured.ours;
     let [median, min, max] = [ours.median(), ours.min(), ours.max()].map(|seconds| fixed(seconds * 1e3, 4));
     let verdict = format!("{} {}", fixed(check.ratio, 3), check.verdict());
-    let mut row = format!("{sizes}{memory:>8}{median:>11}{min:>12}{max:>12}{:>10}{verdict:>16}", speed(ours));
+    let mut row = format!("{sizes}{memory:>8}{median:>11}{min:>12}{max:>12}{:>12}{verdict:>16}", speed(ours));
     if let (Some((peer, check)), Some(ratio)) = (&measured.peer, measured.speed_ratio()) {
         let (ms, gflops, ratio) = (fixed(peer.median() * 1e3, 4), speed(peer), fixed(ratio, 3));
-        row += &format!("{ms:>12}{gflops:>13}{ratio:>10}");
+        row += &format!("{ms:>12}{gflops:>15}{ratio:>10}");
         row += if check.passed() { "" } else { "  peer WRONG" };
     }
     row

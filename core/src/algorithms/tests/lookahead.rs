@@ -30,6 +30,37 @@ fn lu_works_in_panels_from_the_order_on_that_a_device_states() {
     assert_eq!(Problem::Gemm(product(500, 500, 500, 1.0, 0.0)).by_panels(lookahead), None);
 }
 
+/// Factored columns are the first panel: the plan begins with their update, and states its accuracy in every command.
+#[test]
+fn a_factorisation_continues_after_factored_columns() {
+    let problem = getrf::Problem { factored: 40, accuracy: Accuracy::Normwise, ..factorisation(110, 120, Layout::ColMajor) };
+    let continued = Problem::Getrf { problem, nb: Some(30) };
+    let resident = Resources { resident: true, ..within(None, 1) };
+    let plan = continued.plan(&resident).unwrap();
+    let tasks: Vec<&str> = plan.tasks().iter().map(|task| task.label.what).collect();
+    assert_eq!(tasks, ["update", "panel", "update", "panel", "update", "panel", "update"]);
+    assert_eq!(plan.commands().len(), continued.commands(&resident));
+    let execs = plan.commands().iter().filter_map(|command| if let Command::Exec(exec) = command { Some(exec) } else { None });
+    assert!(execs.clone().all(|exec| exec.conditions.accuracy == Accuracy::Normwise));
+    let panels: Vec<usize> = execs
+        .filter_map(|exec| if let Instruction::Getrf { first_row, .. } = exec.instruction { Some(first_row) } else { None })
+        .collect();
+    assert_eq!(panels, [40, 70, 90]);
+    // the pivots of the factored columns are copied to the device
+    let reads_pivots = |instruction: &Instruction<usize>| {
+        let (mut at, mut reads) = (0, false);
+        instruction.operands(|matrix, _| {
+            reads |= matrix == 1 && instruction.reads(at);
+            at += 1;
+        });
+        reads
+    };
+    assert!(continued.instructions().iter().any(reads_pivots));
+    // no instruction continues a factorisation
+    let whole = Problem::Getrf { problem, nb: None };
+    assert_eq!(whole.by_panels(None), Some(Problem::Getrf { problem, nb: Some(110) }));
+}
+
 /// A task updates the columns of a panel and factors it. The task before it updates all other columns. Neither of the two tasks
 /// waits for the other, so that they run at the same time.
 #[test]

@@ -11,7 +11,7 @@ use crate::equilibrate::times_power;
 use crate::machine::Machine;
 use crate::resident::DeviceMatrix;
 
-/// The columns that are factored first are this part of all columns. With a third, the factorisation of these columns, which takes 16 % of the
+/// The columns that are factored first are this part of all columns. With a third, the factorisation of these columns, which takes 15 % of the
 /// operations, is about as long as the transfer of the others.
 const FACTORED_FIRST: usize = 3;
 /// The number of columns that are factored first is a multiple of this number, so that the other columns begin where vectors and whole tiles

@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lapidary_core::algorithms::{gemm, getrf};
-use lapidary_core::{Blocking, DType, Layout, Op, Place, Plan, Reach, Schedule, Step, Value};
+use lapidary_core::{Accuracy, Blocking, DType, Layout, Op, Place, Plan, Reach, Schedule, Step, Value};
 
 /// The problem `C ← A·B + C` for a C of order n and an inner dimension k.
 fn product(n: usize, k: usize) -> gemm::Problem {

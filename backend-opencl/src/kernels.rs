@@ -21,7 +21,7 @@ pub(crate) struct Kernels {
     lanes: Vec<Lane>,
     /// Index of the lane in which the current instruction is enqueued.
     current: usize,
-    /// Shape of the panel that another queue factors beside the current instruction.
+    /// Conditions under which the current instruction runs.
     conditions: Conditions,
     programs: Programs,
     /// The kernels of the database.

@@ -98,9 +98,9 @@ impl Strided {
         let descriptor =
             wgpu::BufferDescriptor { label: Some("rectangle"), size, usage: wgpu::BufferUsages::UNIFORM, mapped_at_creation: true };
         let rectangle = device.create_buffer(&descriptor);
-        if let Ok(mut mapped) = rectangle.get_mapped_range_mut(..) {
-            mapped.copy_from_slice(words.map(u32::to_ne_bytes).as_flattened());
-        }
+        let mut mapped = rectangle.get_mapped_range_mut(..).expect("a buffer that is mapped at its creation");
+        mapped.copy_from_slice(words.map(u32::to_ne_bytes).as_flattened());
+        drop(mapped);
         rectangle.unmap();
         let bindings = (0..).zip([&rectangle, operands[0], operands[1]]);
         let entries: Vec<_> =

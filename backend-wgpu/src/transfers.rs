@@ -264,14 +264,23 @@ impl Transfers {
     fn way(&self, piece: &Piece, own: &Rect, size: usize) -> Way<'_> {
         let mut runs = runs(piece, own, size);
         let cols = runs.len();
-        let make = || Strided::new(&self.queue, self.mode, self.staging_bytes()).ok().flatten();
         if cols > MAX_COPIES
-            && let Some(strided) = self.strided.get_or_init(make)
+            && let Some(strided) = self.strided()
             && let Some([start, _, rows]) = runs.next()
         {
             return Way::Kernel(strided, Columns { start, ld: (own.ld * size) as u64, rows, cols: cols as u64 });
         }
         Way::Copies(runs.collect())
+    }
+
+    /// Returns the kernel for rectangles with gaps. Returns `None` if the device cannot run the kernel, or has no memory for it now.
+    fn strided(&self) -> Option<&Strided> {
+        if self.strided.get().is_none() {
+            // a lack of memory may end, so that the next rectangle tries again
+            let made = Strided::new(&self.queue, self.mode, self.staging_bytes()).ok()?;
+            let _ = self.strided.set(made);
+        }
+        self.strided.get()?.as_ref()
     }
 
     /// Records the commands that copy a piece of `buffer` to or from `staging`.

@@ -241,7 +241,9 @@ impl<'a, T: Scalar> Getrf<'a, T> {
         Getrf { pivoting: false, ..self }
     }
 
-    /// Sets the accuracy that the products need. The default is [`Accuracy::Componentwise`].
+    /// Sets the accuracy that the products need. The default is [`Accuracy::Componentwise`]. With [`Accuracy::Normwise`], the factors may violate
+    /// bound 8 of `docs/numerics.md`: scale A so that its largest elements are near 8, and refine the solution. Small matrices, which one
+    /// instruction factors, are as accurate as by default.
     pub fn accuracy(self, accuracy: Accuracy) -> Self {
         Getrf { accuracy, ..self }
     }

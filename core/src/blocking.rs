@@ -416,9 +416,8 @@ impl Resources {
 /// the memory of that panel, which are sizes of registers ([`footprint`]), and consists of whole tiles of products.
 fn strip_width(mc: usize, kc: usize) -> usize {
     let least = STRIP.max(longest_strip(mc));
-    let halves = std::iter::successors(Some(kc), |&width| Some(width / 2 / 16 * 16));
-    let width = halves.take_while(|&width| width >= least).last().unwrap_or(least);
-    if width < Lookahead::UNIT { width } else { width / Lookahead::UNIT * Lookahead::UNIT }
+    let halves = std::iter::successors(Some(kc), |&width| Some(width / 2 / Lookahead::UNIT * Lookahead::UNIT));
+    halves.take_while(|&width| width >= least).last().unwrap_or(least)
 }
 
 /// Number of columns of a strip of `height` rows above which a wider strip brings no further gain: the strip has [`MAX_ELEMENTS`]

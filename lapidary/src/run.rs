@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, MatrixId, RawMat, Reach, Resources, Result,
-    RunError, Schedule, check_wait, resident_device, run,
+    Accuracy, DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, MatrixId, RawMat, Reach, Resources,
+    Result, RunError, Schedule, check_wait, resident_device, run,
 };
 
 use crate::copy::DeviceCopy;
@@ -115,7 +115,10 @@ impl Machine {
             };
             match done.map_err(Error::untouched) {
                 Ok(copy) => {
-                    if let Some(pricing) = self.pricing() {
+                    // prices are those of calls with products of bound 1
+                    let is_of_bound_1 =
+                        !matches!(problem, Problem::Getrf { problem, .. } if problem.accuracy == Accuracy::Normwise);
+                    if let Some(pricing) = self.pricing().filter(|_| is_of_bound_1) {
                         failed.into_iter().for_each(|run| pricing.record(run, true));
                         run.into_iter().for_each(|run| pricing.record(run, false));
                     }

@@ -65,7 +65,8 @@ impl Problem {
         Instruction::Getrf { pivoting: self.pivoting, first_row: 0, a, ipiv, info }
     }
 
-    /// The problem as a sequence of instructions. A factorisation that continues reads the pivots of the factored columns.
+    /// The problem as a sequence of instructions. If columns are factored, the instructions only show which matrices a call reads and writes (the
+    /// pivots of the factored columns are read): no instruction continues a factorisation.
     #[must_use]
     pub fn instructions<O: Copy>(&self, [a, ipiv, info]: [O; 3]) -> Vec<Instruction<O>> {
         let swaps = Swaps { side: Side::Left, forward: true, first_row: 0 };
@@ -103,6 +104,8 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let a = plan.output("A", (p.m, p.n), p.layout);
     let ipiv = plan.indices("ipiv", p.order(), true);
     let info = plan.indices("info", 1, true);
+    let continues = p.factored <= p.order() && matches!(blocking.place, Place::Held { loads: false });
+    assert!(p.factored == 0 || continues, "a factorisation continues on a device that holds the matrix");
     let (matrices, panels) = (Matrices { a, ipiv, info }, p.panels(blocking.nb));
     if !panels.is_empty() {
         match &blocking.place {

@@ -143,7 +143,7 @@ impl Dispatcher<'_> {
             if all > 0.0 { (under_way + to_issue) / all } else { 0.0 }
         };
         let elements = self.devices[device].taken.iter().map(|taken| part_left(taken) * self.size(taken.task));
-        // a device of unknown speed has the speed 0
+        // a device of unknown speed has the speed 0, so that its time is infinite
         elements.filter(|&left| left > 0.0).map(|left| left / self.reach[device].flops).fold(0.0, std::ops::Add::add)
     }
 

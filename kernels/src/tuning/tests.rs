@@ -236,6 +236,11 @@ fn compute_capability_9_0_has_entries_of_its_own() {
     };
     let tiles = [16_384, 3072, 1024, 768, 512].map(|n| first(DType::F32, [n; 3]));
     assert_eq!(tiles, [[256, 64], [128, 64], [128, 64], [32, 32], [64, 32]].map(|tile| ("gemm_mma", tile)));
+    let in_norm = |dtype| match tuning.products_with(Accuracy::Normwise, dtype, [4096; 3]).next() {
+        Some(Product::Mma(params)) => params.unit,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([DType::F32, DType::F64].map(in_norm), [16, 8]);
     assert_eq!(first(DType::F64, [2000, 1, 2000]), ("gemm_block", [64, 1]));
     // large tiles have the highest speed; smaller ones divide 3072² or 512² elements better between 132 multiprocessors, or read the
     // first of few terms sooner

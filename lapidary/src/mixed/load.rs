@@ -29,20 +29,21 @@ impl Machine {
     ) -> Result<(Vec<i32>, usize, Norms)> {
         let (n, power) = (a.rows(), power_for_f32(a));
         let runtime = &self.runtimes()[wide.device()];
-        let in_panels = runtime.lookahead(DType::F32).and_then(|lookahead| lookahead.width(n)).is_some();
-        let first = if in_panels { (n / FACTORED_FIRST).next_multiple_of(ALIGNED_COLUMNS).min(n) } else { n };
+        let part = (n / FACTORED_FIRST).next_multiple_of(ALIGNED_COLUMNS);
+        let in_panels = runtime.lookahead(DType::F32).and_then(|lookahead| lookahead.width(part)).is_some();
+        let first = if in_panels { part.min(n) } else { n };
         // SAFETY: this method is the only one that accesses `wide`, and each column is written once.
         let load = |cols: Range<usize>| unsafe { wide.write_cols(cols.start, a.sub(0..n, cols)) };
         let mut ipiv = vec![0; n];
         thread::scope(|scope| {
             load(0..first)?;
             narrow(self, power, wide, factors, 0..first)?;
-            let rest = Beside::start(scope, move || load(first..n));
+            let rest = Background::start(scope, move || load(first..n));
             let left = Getrf::new(factors.view_mut().sub(0..n, 0..first), &mut ipiv[..first]).accuracy(Accuracy::Normwise);
             let left = self.factor(left, 0);
             rest.end()?;
             // the norms are needed at the end, and would slow down the transfers
-            let norms = Beside::start(scope, move || Norms::new(a, power));
+            let norms = Background::start(scope, move || Norms::new(a, power));
             let mut info = left?.0.get();
             if info == 0 && first < n {
                 narrow(self, power, wide, factors, first..n)?;
@@ -54,20 +55,20 @@ impl Machine {
 }
 
 /// Work of another thread, or of this thread at the end if the system starts no thread.
-enum Beside<'scope, F, R> {
-    Started(ScopedJoinHandle<'scope, R>),
-    Left(F),
+enum Background<'scope, F, R> {
+    Running(ScopedJoinHandle<'scope, R>),
+    Deferred(F),
 }
 
-impl<'scope, F: Fn() -> R + Copy + Send + 'scope, R: Send + 'scope> Beside<'scope, F, R> {
+impl<'scope, F: Fn() -> R + Copy + Send + 'scope, R: Send + 'scope> Background<'scope, F, R> {
     fn start<'env>(scope: &'scope Scope<'scope, 'env>, work: F) -> Self {
-        thread::Builder::new().spawn_scoped(scope, work).map_or(Beside::Left(work), Beside::Started)
+        thread::Builder::new().spawn_scoped(scope, work).map_or(Background::Deferred(work), Background::Running)
     }
 
     fn end(self) -> R {
         match self {
-            Beside::Started(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            Beside::Left(work) => work(),
+            Background::Running(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Background::Deferred(work) => work(),
         }
     }
 }

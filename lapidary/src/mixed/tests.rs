@@ -123,7 +123,7 @@ fn the_largest_element_of_a_copy_has_the_exponent_3() {
 }
 
 #[test]
-fn numbers_without_a_finite_copy_are_found_in_every_strip() {
+fn numbers_without_a_finite_copy_are_found_anywhere() {
     let (n, reasons) = (20, [(f64::NAN, FallbackReason::NotFinite), (-f64::INFINITY, FallbackReason::NotFinite)]);
     for (value, reason) in reasons.into_iter().chain([(-1e39, FallbackReason::Overflow)]) {
         for layout in [Layout::ColMajor, Layout::RowMajor] {

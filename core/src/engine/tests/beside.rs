@@ -1,17 +1,18 @@
-//! Tests that a device learns which instructions run beside a panel of LU that its other kernel queue factors.
+//! Tests that a device learns which instructions run beside a panel of LU that its other kernel queue factors, and which accuracy suffices.
 
 use std::sync::Mutex;
 
 use super::*;
-use crate::command::PanelShape;
+use crate::command::{Conditions, PanelShape};
 use crate::device::{BufferRect, Work};
+use crate::enums::Accuracy;
 use crate::token::Token;
 
 const PANEL: PanelShape = PanelShape { rows: 9, cols: 4 };
 
-/// A device that works in place. For each instruction, it records the panel that the engine names in the conditions of `Work::Run`.
+/// A device that works in place. For each instruction, it records the conditions that the engine names in `Work::Run`.
 #[derive(Debug)]
-struct Listener(DeviceFacts, Arc<Mutex<Vec<Option<PanelShape>>>>);
+struct Listener(DeviceFacts, Arc<Mutex<Vec<Conditions>>>);
 
 impl Device for Listener {
     fn facts(&self) -> &DeviceFacts {
@@ -31,14 +32,14 @@ impl Device for Listener {
     }
     unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
         let Work::Run { conditions, .. } = work else { unreachable!("the device works in place") };
-        lock(&self.1).push(conditions.beside_panel);
+        lock(&self.1).push(conditions);
         Ok(Token::DONE)
     }
 }
 
-/// Runs a plan of two tasks, the second of which runs beside a panel. Returns what the device learns about this panel.
-fn learned(queues: usize) -> Vec<Option<PanelShape>> {
-    let mut plan = Plan::new("scale", DType::F64);
+/// Runs a plan of two tasks, the second of which runs beside a panel. Returns the panels of which the device learns.
+fn learned(queues: usize, accuracy: Accuracy) -> Vec<Option<PanelShape>> {
+    let mut plan = Plan::new("scale", DType::F64).with_accuracy(accuracy);
     let c = plan.output("A", (4, 8), Layout::ColMajor);
     for (cols, rows) in [(0..4, None), (4..8, Some(PANEL))] {
         plan.task("A", Region { row: 0, col: cols.start, rows: 4, cols: 4 });
@@ -54,13 +55,17 @@ fn learned(queues: usize) -> Vec<Option<PanelShape>> {
     let schedule = Schedule::new(plan, vec![reach(0, runtime.facts(), &bindings)]).unwrap();
     // SAFETY: the device accesses no memory.
     unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, Watch::default()).unwrap() };
-    let mut heard = lock(&heard).clone();
-    heard.sort_unstable();
-    heard
+    let heard = lock(&heard);
+    assert!(heard.iter().all(|conditions| conditions.accuracy == accuracy));
+    let mut panels: Vec<_> = heard.iter().map(|conditions| conditions.beside_panel).collect();
+    panels.sort_unstable();
+    panels
 }
 
 #[test]
 fn only_a_device_with_two_queues_learns_of_a_panel() {
-    assert_eq!(learned(2), [None, Some(PANEL)]);
-    assert_eq!(learned(1), [None, None]);
+    for accuracy in [Accuracy::Componentwise, Accuracy::Normwise] {
+        assert_eq!(learned(2, accuracy), [None, Some(PANEL)]);
+        assert_eq!(learned(1, accuracy), [None, None]);
+    }
 }

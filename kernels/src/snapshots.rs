@@ -121,7 +121,7 @@ fn texts_of_all_families_are_the_accepted_ones() {
     let product = |dtype, params| Program::GemmMma { dtype, params, trans_a, trans_b, guarded: true, aligned: false, loops: true };
     compare_opencl("gemm_mma", &product(double, mma));
     compare_opencl("gemm_mma_single", &product(single, MmaParams { unit: 1, ..mma }));
-    let split = MmaParams { mwg: 128, nwg: 64, kwg: 32, nw: 32, ..mma };
+    let split = MmaParams { mwg: 128, nwg: 64, kwg: 32, nw: 32, unit: 16, ..mma };
     compare_opencl("gemm_mma_split", &product(single, split));
     compare_opencl("gemm_vector_images", &Program::GemmVector { dtype: double, params: images, trans_b: true, vec_c: false });
 }

@@ -126,7 +126,8 @@ fn an_ill_conditioned_system_is_solved_with_factors_in_f64() {
     }
 }
 
-/// Right-hand sides far outside the range of `f32` are scaled. A matrix outside this range is factored in `f64`.
+/// Right-hand sides and matrices far outside the range of `f32` are scaled. A matrix with elements that the scale does not suit is factored in
+/// `f64`.
 #[test]
 fn numbers_outside_the_range_of_f32() {
     for machine in machines() {
@@ -135,27 +136,21 @@ fn numbers_outside_the_range_of_f32() {
             system.b[..40].iter_mut().for_each(|b| *b *= size);
             let (outcome, x) = system.solve(&machine, Layout::ColMajor);
             assert!(matches!(outcome, Ok(Precision::Mixed { .. })) && system.errors(&x)[0] <= 1.1, "{size} {outcome:?}");
+            let mut system = System::easy(40, 2);
+            system.a.iter_mut().for_each(|a| *a *= size);
+            let (outcome, x) = system.solve(&machine, Layout::ColMajor);
+            assert!(matches!(outcome, Ok(Precision::Mixed { .. })) && system.errors(&x)[0] <= 1.1, "{size} {outcome:?}");
         }
         let full = |system: &System| match system.solve(&machine, Layout::RowMajor) {
             (Ok(Precision::Full { reason }), x) => (reason, system.errors(&x)[1] < 30.0),
             (outcome, _) => panic!("{outcome:?}"),
         };
-        let mut large = System::easy(40, 1);
-        large.a[5] = 1e39;
+        // of 130 rows or columns, every third is searched for the largest magnitude
+        let mut large = System::easy(130, 1);
+        large.a[131] = 1e60;
         assert_eq!(full(&large), (FallbackReason::Overflow, true));
-        // the elements are in the range of f32, but the factors are not
-        let growing = System::new(3, 1, |i, j| {
-            if i == j || j == 2 {
-                3e38
-            } else if i > j {
-                -3e38
-            } else {
-                0.0
-            }
-        });
-        assert_eq!(full(&growing), (FallbackReason::Overflow, true));
-        let tiny = System::new(2, 1, |i, j| if i == j { 1e-60 } else { 0.0 });
-        assert_eq!(full(&tiny), (FallbackReason::ZeroPivot { pivot: 1 }, true));
+        let unlike = System::new(2, 1, |i, j| if i == j { [1e60, 1.0][i] } else { 0.0 });
+        assert_eq!(full(&unlike), (FallbackReason::ZeroPivot { pivot: 2 }, true));
         let near = System::new(2, 1, |i, j| if i + j == 2 { 1.0 + 1e-12 } else { 1.0 });
         assert_eq!(full(&near), (FallbackReason::ZeroPivot { pivot: 2 }, true));
     }

@@ -46,7 +46,7 @@ pub enum Precision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FallbackReason {
-    /// A or a correction exceeds the range of `f32`.
+    /// A correction, or an element of A that is much larger than most others, exceeds the range of `f32`.
     Overflow,
     /// A pivot of the factors in `f32` is exactly zero.
     ZeroPivot {
@@ -86,8 +86,8 @@ impl fmt::Display for FallbackReason {
 
 impl Machine {
     /// Solves A·X = B in `f64` with factors in `f32`, as LAPACK's `dsgesv` does: factors A in `f32`, and improves X by iterative
-    /// refinement in `f64`. If refinement does not converge, or if numbers exceed the range of `f32`, the method solves the system
-    /// with factors in `f64`, as [`Machine::gesv`] does. The returned [`Precision`] states which factors were used.
+    /// refinement in `f64`. If refinement does not converge, or if numbers exceed the range of `f32` although powers of two have scaled A and B,
+    /// the method solves the system with factors in `f64`, as [`Machine::gesv`] does. The returned [`Precision`] states which factors were used.
     ///
     /// The method is faster than `gesv` if a device computes much faster in `f32` than in `f64`, A is large and well-conditioned
     /// (the condition number is below about 10⁷), and the right-hand sides are few, because each step of refinement computes A·X in
@@ -96,8 +96,7 @@ impl Machine {
     ///
     /// A and B are not changed. X is written only when the solution is complete. If one device with memory of its own runs the
     /// call and has enough memory, A stays in its memory during the call, in `f64` and in `f32`. The device converts A, and factors the
-    /// columns on the left while it loads the others. Otherwise, or if A is outside
-    /// the range of `f32`, the host holds a copy of A: in `f32`, and then in `f64` if factors in `f32` do not solve the system.
+    /// columns on the left while it loads the others. Otherwise, or if A is outside the range of `f32`, the host holds a copy of A: in `f32`, and then in `f64` if factors in `f32` do not solve the system.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Precision, Select};

@@ -18,7 +18,7 @@ pub(super) fn entries<S: Subject + ?Sized>() -> Vec<Entry<S>> {
         ),
         (
             "beyond_single_precision",
-            "A matrix beyond the range of single precision is factored in double precision, and X keeps bounds 8 and 9.",
+            "A matrix that no scale brings into the range of single precision is factored in double precision, and X keeps bounds 8 and 9.",
             mixed::check_overflow,
         ),
         ("singular_is_an_error", "The error names the first zero pivot, and X stays.", mixed::check_singular),

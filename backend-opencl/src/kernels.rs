@@ -144,8 +144,8 @@ impl Kernels {
         self.list(Tuning::lookup(database, &self.found.facts, Dialect::OpenClC));
     }
 
-    /// Creates the kernels of an instruction on matrices of `dtype`, under `conditions`. A kernel that
-    /// the driver refuses is left out, because another one replaces it when the instruction runs.
+    /// Creates the kernels of an instruction on matrices of `dtype`, under `conditions`. A kernel that the driver refuses is left out, because
+    /// another one replaces it when the instruction runs.
     pub fn prepare(
         &mut self,
         dtype: DType,
@@ -192,9 +192,8 @@ impl Kernels {
     }
 
     /// Enqueues instructions, each on matrices of a type, in the queue with the index `number`. The first instruction starts after the
-    /// events in `after`, which belong to other queues. The instructions run under
-    /// `conditions`. Returns the queue and the event that signals the end of the last instruction. There is one
-    /// event for all instructions, because a marker after each of them would slow short kernels.
+    /// events in `after`, which belong to other queues. The instructions run under `conditions`. Returns the queue and the event that signals
+    /// the end of the last instruction. There is one event for all instructions, because a marker after each of them would slow short kernels.
     ///
     /// # Safety
     /// The conditions of [`instructions::enqueue`] hold.

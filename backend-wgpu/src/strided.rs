@@ -10,7 +10,7 @@ use crate::queue::Queue;
 
 /// WGSL source of the two kernels.
 const TEXT: &str = include_str!("strided.wgsl");
-/// Number of invocations per workgroup, as in the WGSL source.
+/// Number of invocations in a workgroup of the kernels, which `strided.wgsl` states too.
 const ITEMS: u32 = 64;
 /// Size in bytes of the words that the kernels copy.
 const WORD: u64 = 4;
@@ -28,8 +28,8 @@ pub(crate) struct Columns {
     pub cols: u64,
 }
 
-/// A kernel that copies rectangles in one direction, and the buffer without gaps. The queue runs submissions in order, so that one
-/// buffer suffices if each submission contains all commands that use the buffer for a rectangle.
+/// A kernel that copies rectangles in one direction, and the buffer that holds a rectangle without gaps. The device has one queue, which runs
+/// submissions in order. One buffer therefore suffices, if all commands that use it for a rectangle are in one submission.
 #[derive(Debug)]
 pub(crate) struct Strided {
     pipeline: wgpu::ComputePipeline,

@@ -57,14 +57,14 @@ pub fn gemm_componentwise<T: Scalar>(k: usize) -> Bound {
     Bound { number: 1, name: "componentwise", limit: 2.0 * real(k + 3) * T::UNIT_ROUNDOFF }
 }
 
-/// `|Ĉ − C| ≤ 2·(k+3)·u·(|α||A||B| + |β||C₀|) + |α|·k·u·((k/16 + 42)·a·b + (a + b)/2)`, where a is the largest magnitude in a row of A, and b that
-/// in a column of B. Returns the second part for α = 1.
+/// `k·u·((k/16 + 42)·a·b + (a + b)/2)`, where a is the largest magnitude in a row of A, and b that in a column of B. Bound 15 for |α| = 1 is the
+/// sum of this number and bound 1.
 #[must_use]
 pub fn gemm_in_norm<T: Scalar>(k: usize, [a, b]: [f64; 2]) -> f64 {
     real(k) * T::UNIT_ROUNDOFF * ((real(k) / 16.0 + 42.0) * a * b + f64::midpoint(a, b))
 }
 
-/// The error of an element is at most the limit of bound 15, which is the unit of the ratio.
+/// `|Ĉ − C| / limit ≤ 1` for the limit that bound 15 states for an element.
 #[must_use]
 pub fn accurate_in_norm() -> Bound {
     Bound { number: 15, name: "accurate in norm", limit: 1.0 }

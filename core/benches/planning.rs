@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lapidary_core::algorithms::{gemm, getrf};
-use lapidary_core::{Accuracy, Blocking, DType, Layout, Op, Place, Plan, Reach, Schedule, Step, Value};
+use lapidary_core::{Blocking, DType, Layout, Op, Place, Plan, Reach, Schedule, Step, Value};
 
 /// The problem `C ← A·B + C` for a C of order n and an inner dimension k.
 fn product(n: usize, k: usize) -> gemm::Problem {
@@ -34,15 +34,7 @@ const TWO_SETS: usize = 6 * 8 * 8 * 8;
 
 fn getrf_plan(panels: usize) -> Plan {
     let n = panels * 8;
-    let problem = getrf::Problem {
-        m: n,
-        n,
-        pivoting: true,
-        accuracy: Accuracy::default(),
-        factored: 0,
-        layout: Layout::ColMajor,
-        dtype: DType::F64,
-    };
+    let problem = getrf::Problem::pivoted((n, n), Layout::ColMajor, DType::F64);
     getrf::plan(&problem, &Blocking { mc: n, nc: 8, kc: 8, nb: 8, share: usize::MAX, place: Place::Shared })
 }
 

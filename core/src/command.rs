@@ -86,13 +86,13 @@ pub struct Exec {
     pub conditions: Conditions,
 }
 
-/// The conditions under which an instruction runs. They affect its speed, and the rounding of its products.
+/// What a plan tells a device about a run of an instruction, besides the operands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// The panel of LU that another kernel queue of the device factors while the instruction runs. The kernels of the instruction should leave
     /// compute units free for the kernels of the panel. `None` if no queue factors a panel.
     pub beside_panel: Option<PanelShape>,
-    /// The accuracy that the products need.
+    /// How accurate the products of the instruction must be.
     pub accuracy: Accuracy,
 }
 

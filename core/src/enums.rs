@@ -138,16 +138,14 @@ pub enum TrsmMode {
     Substitution,
 }
 
-/// What the error of the products of a run is small relative to.
-///
-/// `docs/numerics.md` states both bounds.
+/// How accurate the products of a call must be. `docs/numerics.md` states both bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Accuracy {
-    /// The error of each sum is small relative to the sum of the magnitudes of its terms (bound 1).
+    /// Bound 1: the error of each element is small relative to the sum of the magnitudes of its terms.
     #[default]
     Componentwise,
-    /// The error of each sum is small relative to the largest elements of the factors, if these are not much smaller than 1. Factors that
-    /// iterative refinement corrects may be computed with this accuracy, for which a device may have faster instructions.
+    /// Bound 15: the error of each element is small relative to the largest elements of A and B, if these are not much smaller than 1. This
+    /// suffices for LU factors with which iterative refinement solves a system. A device may have faster instructions for such products.
     Normwise,
 }
 

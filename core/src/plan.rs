@@ -190,7 +190,7 @@ impl Plan {
         Plan { operation, dtype, accuracy: Accuracy::default(), matrices, registers: Registers::default(), tasks, commands }
     }
 
-    /// Sets the accuracy of all products of the plan. The default is [`Accuracy::Componentwise`].
+    /// Sets how accurate all products of the plan must be. The default is [`Accuracy::Componentwise`].
     #[must_use]
     pub fn with_accuracy(self, accuracy: Accuracy) -> Self {
         Plan { accuracy, ..self }

@@ -366,19 +366,26 @@ mod tests {
         assert_eq!((timeline.covered(|entry| entry.issue.command == 1) * 1e3).round(), 1.0);
     }
 
+    /// The cost of a device that shares all of its hardware with other devices, and whose kernel queues share it with one another. Alone, a
+    /// kernel performs 1000 operations per second.
+    struct Shared;
+
+    impl Cost for Shared {
+        fn seconds(&self, _: &Plan, command: &Command) -> f64 {
+            if let Command::Exec(exec) = command { exec.instruction.flops() * 1e-3 } else { 0.0 }
+        }
+        fn slowdown(&self) -> f64 {
+            1.0
+        }
+        fn queue_slowdown(&self, _: bool) -> f64 {
+            1.0
+        }
+    }
+
     /// Two devices share all of their hardware. One computes a product of 100 operations, and the other a product of 300 operations. A
     /// device that computes alone performs 1000 operations per second. While both compute, each performs 500 operations per second.
     #[test]
     fn devices_that_share_hardware_slow_each_other_down() {
-        struct Shared;
-        impl Cost for Shared {
-            fn seconds(&self, _: &Plan, command: &Command) -> f64 {
-                if let Command::Exec(exec) = command { exec.instruction.flops() * 1e-3 } else { 0.0 }
-            }
-            fn slowdown(&self) -> f64 {
-                1.0
-            }
-        }
         let mut plan = Plan::new("gemm", DType::F64);
         let (a, b) = (plan.input("A", (10, 1), Layout::ColMajor), plan.input("B", (1, 20), Layout::ColMajor));
         let c = plan.output("C", (10, 20), Layout::ColMajor);
@@ -400,18 +407,6 @@ mod tests {
     /// long as one after the other.
     #[test]
     fn kernels_in_two_queues_of_devices_that_share_hardware_take_as_long_as_one_after_the_other() {
-        struct Shared;
-        impl Cost for Shared {
-            fn seconds(&self, _: &Plan, command: &Command) -> f64 {
-                if let Command::Exec(exec) = command { exec.instruction.flops() * 1e-3 } else { 0.0 }
-            }
-            fn slowdown(&self) -> f64 {
-                1.0
-            }
-            fn queue_slowdown(&self, _: bool) -> f64 {
-                1.0
-            }
-        }
         let mut plan = Plan::new("trsm", DType::F64);
         let c = plan.output("C", (10, 40), Layout::ColMajor);
         for part in 0..4 {

@@ -56,6 +56,7 @@ const SHUFFLED_LINES: usize = 8;
 /// Number of terms in a pass of copies along the terms in single precision. A sub-group copies 8 terms of 4 lines,
 /// one element to each of the 32 banks.
 const TERMS_OF_PASS: usize = 8;
+
 /// Returns whether the matrix units multiply, and not the work-items.
 pub(crate) fn multiplies_by_units(dtype: DType, unit: usize) -> bool {
     dtype == DType::F64 || unit > 1
@@ -112,7 +113,7 @@ impl MmaParams {
         rules.iter().chain(&of_kind).chain(&fitting).find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
     }
 
-    /// Returns the accuracy of the products of the kernel.
+    /// Returns the accuracy of the products that the kernel computes in `dtype`.
     #[must_use]
     pub fn accuracy(&self, dtype: DType) -> Accuracy {
         if dtype == DType::F32 && multiplies_by_units(dtype, self.unit) { Accuracy::Normwise } else { Accuracy::Componentwise }

@@ -23,7 +23,10 @@ pub enum Product {
 }
 
 impl Product {
-    /// Returns the accuracy of the products of the kernel.
+    /// The names of all kernels for products.
+    pub const KERNELS: [&str; 5] = ["gemm_tile", "gemm_vector", "gemm_panel", "gemm_block", "gemm_mma"];
+
+    /// Returns the accuracy of the products that the kernel computes in `dtype`.
     #[must_use]
     pub fn accuracy(&self, dtype: DType) -> Accuracy {
         match self {
@@ -31,9 +34,6 @@ impl Product {
             Product::Tile(_) | Product::Vector(_) | Product::Panel(..) | Product::Block(_) => Accuracy::Componentwise,
         }
     }
-
-    /// The names of all kernels for products.
-    pub const KERNELS: [&str; 5] = ["gemm_tile", "gemm_vector", "gemm_panel", "gemm_block", "gemm_mma"];
 
     /// Returns the name of the kernel.
     #[must_use]

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 
 use lapidary_core::algorithms::{Problem, getrf, getrs};
-use lapidary_core::{Accuracy, DType, Home, Layout, Op, RawMat, Result, Scalar, prepare, prepare_in_place};
+use lapidary_core::{DType, Home, Layout, Op, RawMat, Result, Scalar, prepare, prepare_in_place};
 
 use crate::machine::Machine;
 use crate::run::Planner;
@@ -55,7 +55,7 @@ impl Machine {
 
     /// Returns the factorisation of a host matrix of order `n`, and matrices of the right shapes whose elements are not accessed.
     pub(crate) fn factorisation(&self, n: usize, layout: Layout, dtype: DType) -> (Problem, [RawMat; 3]) {
-        let problem = getrf::Problem { m: n, n, pivoting: true, accuracy: Accuracy::default(), factored: 0, layout, dtype };
+        let problem = getrf::Problem::pivoted((n, n), layout, dtype);
         let a = RawMat { layout, ..shape(n, n, dtype) };
         (Problem::Getrf { problem, nb: self.settings().nb }, [a, shape(n, 1, DType::I32), shape(1, 1, DType::I32)])
     }

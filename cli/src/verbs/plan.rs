@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use lapidary::backend::Value as Factor;
 use lapidary::planning::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary::planning::{CostModel, Reach, Resources, Schedule, Timeline};
-use lapidary::{Accuracy, DType, Layout, Machine, Op, Queue, Routine, Side};
+use lapidary::{DType, Layout, Machine, Op, Queue, Routine, Side};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
@@ -158,18 +158,7 @@ fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
     Ok(match shape.routine {
         Routine::Gemm => Problem::Gemm(gemm::Problem { m, n, k, alpha, op_a: a.op, op_b, beta }),
         Routine::Trsm => Problem::Trsm(trsm::Problem { m, n, side: a.side, uplo: a.uplo, op: a.op, diag: a.diag, alpha, mode }),
-        Routine::Getrf => Problem::Getrf {
-            problem: getrf::Problem {
-                m,
-                n,
-                pivoting: true,
-                accuracy: Accuracy::default(),
-                factored: 0,
-                layout: Layout::ColMajor,
-                dtype,
-            },
-            nb,
-        },
+        Routine::Getrf => Problem::Getrf { problem: getrf::Problem::pivoted((m, n), Layout::ColMajor, dtype), nb },
         Routine::Getrs => Problem::Getrs(getrs::Problem::new(n, nrhs, Op::NoTrans, dtype)),
         Routine::Laswp => Problem::Laswp(laswp::Problem { m, n, pivots: m.min(n), side: Side::Left, forward: true, dtype }),
         Routine::Gesv => return Err(Failure::usage("gesv is getrf followed by getrs: plan getrf and getrs")),

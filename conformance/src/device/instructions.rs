@@ -189,12 +189,11 @@ fn product_in_norm<T: Scalar>(
     [1e6, f64::NAN, f64::INFINITY].into_iter().enumerate().for_each(|(row, value)| a.set(row, k - 1, value));
     let (alpha, beta) = (Value::new(T::DTYPE, -1.0), Value::new(T::DTYPE, 1.0));
     let conditions = Conditions { beside_panel, accuracy: Accuracy::Normwise };
-    let placed = [&a.under(op_a), &b.under(op_b), &c].map(|matrix| on.place_at::<T>([VECTOR; 2], 0.0, matrix));
-    let [there_a, there_b, there_c] = placed;
-    let [there_a, there_b, there_c] = [there_a?, there_b?, there_c?];
-    let [of_a, of_b, of_c] = [&there_a, &there_b, &there_c].map(Placed::operand);
+    let place = |matrix: &Dense| on.place_at::<T>([VECTOR; 2], 0.0, matrix);
+    let (a_there, b_there, c_there) = (place(&a.under(op_a))?, place(&b.under(op_b))?, place(&c)?);
+    let (of_a, of_b, of_c) = (a_there.operand(), b_there.operand(), c_there.operand());
     on.launch_under(conditions, &Instruction::Gemm { alpha, op_a, a: of_a, op_b, b: of_b, beta, c: of_c })?;
-    let computed = on.fetch_beside::<T>(&there_c, 0.0)?;
+    let computed = on.fetch_beside::<T>(&c_there, 0.0)?;
     let largest = |line: &mut dyn Iterator<Item = f64>| line.fold(0.0, |most: f64, x| most.max(x.abs()));
     let rows: Vec<f64> = (0..m).map(|i| largest(&mut (0..k).map(|p| a.at(i, p)))).collect();
     let cols: Vec<f64> = (0..n).map(|j| largest(&mut (0..k).map(|p| b.at(p, j)))).collect();

@@ -7,7 +7,7 @@ use crate::algorithms::{gemm, getrf, getrs};
 use crate::args::{Checked, GemmBatched, GetrfBatched, GetrsBatched};
 use crate::batch::RawBatch;
 use crate::blocking::Resources;
-use crate::enums::{Accuracy, Layout, Op};
+use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Reg, Region, Tile};
 use crate::plan::{MatrixId, Plan};
 use crate::scalar::{DType, Scalar};
@@ -305,15 +305,7 @@ pub fn gemm<T: Scalar>(args: &Checked<GemmBatched<'_, T>>) -> Normal<3> {
 #[must_use]
 pub fn getrf<T: Scalar>(args: &Checked<GetrfBatched<'_, T>>) -> Normal<1> {
     let ((m, n), a) = (args.a.shape(), args.a.raw());
-    let each = getrf::Problem {
-        m,
-        n,
-        pivoting: args.pivoting,
-        accuracy: Accuracy::default(),
-        factored: 0,
-        layout: a.first.layout,
-        dtype: T::DTYPE,
-    };
+    let each = getrf::Problem { pivoting: args.pivoting, ..getrf::Problem::pivoted((m, n), a.first.layout, T::DTYPE) };
     let problem = Problem { count: a.count, each: Each::Getrf(each) };
     Normal { problem, memory: [a], each: super::Problem::Getrf { problem: each, nb: None }, memory_of_each: [a] }
 }

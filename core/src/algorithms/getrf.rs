@@ -41,9 +41,9 @@ pub struct Problem {
     pub n: usize,
     /// Whether the routine exchanges rows.
     pub pivoting: bool,
-    /// The accuracy that the products need.
+    /// How accurate the products must be.
     pub accuracy: Accuracy,
-    /// Number of columns on the left that hold factors already, with their pivots in `ipiv`. If the number is not zero, one device holds A.
+    /// Number of columns on the left that hold factors before the call, with their pivots in `ipiv`. If the number is not zero, A lies on a device.
     pub factored: usize,
     /// Layout of A in the caller's memory.
     pub layout: Layout,
@@ -55,8 +55,14 @@ impl Problem {
     /// The problem of a checked call.
     #[must_use]
     pub fn new<T: Scalar>(args: &Checked<Getrf<'_, T>>) -> Self {
-        let (m, n) = args.a.shape();
-        Problem { m, n, pivoting: args.pivoting, accuracy: args.accuracy, factored: 0, layout: args.a.layout(), dtype: T::DTYPE }
+        let problem = Problem::pivoted(args.a.shape(), args.a.layout(), T::DTYPE);
+        Problem { pivoting: args.pivoting, accuracy: args.accuracy, ..problem }
+    }
+
+    /// The factorisation with partial pivoting of an m×n matrix, of which no column is factored, with the default accuracy.
+    #[must_use]
+    pub fn pivoted((m, n): (usize, usize), layout: Layout, dtype: DType) -> Self {
+        Problem { m, n, pivoting: true, accuracy: Accuracy::default(), factored: 0, layout, dtype }
     }
 
     /// The whole problem as one instruction.
@@ -65,8 +71,8 @@ impl Problem {
         Instruction::Getrf { pivoting: self.pivoting, first_row: 0, a, ipiv, info }
     }
 
-    /// The problem as a sequence of instructions. If columns are factored, the instructions only show which matrices a call reads and writes (the
-    /// pivots of the factored columns are read): no instruction continues a factorisation.
+    /// The problem as a sequence of instructions. No instruction continues a factorisation: if columns are factored, no device runs the
+    /// sequence, which then only shows that a call reads the pivots.
     #[must_use]
     pub fn instructions<O: Copy>(&self, [a, ipiv, info]: [O; 3]) -> Vec<Instruction<O>> {
         let swaps = Swaps { side: Side::Left, forward: true, first_row: 0 };

@@ -11,7 +11,7 @@ use super::{MAX_COMMANDS, Problem, gemm, getrf, getrs, laswp, trsm};
 use crate::blocking::{Blocking, Part, Place, Resources};
 use crate::command::{Command, CommandId, Effects};
 use crate::dispatch::Reach;
-use crate::enums::{Accuracy, Diag, Layout, Op, Side, TrsmMode, Uplo};
+use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Access, Instruction, Reg, Region, Tile};
 use crate::plan::{MatrixId, Plan, Task};
 use crate::scalar::DType;
@@ -53,7 +53,7 @@ fn exchanges(m: usize, n: usize, side: Side) -> laswp::Problem {
 }
 
 fn factorisation(m: usize, n: usize, layout: Layout) -> getrf::Problem {
-    getrf::Problem { m, n, pivoting: true, accuracy: Accuracy::default(), factored: 0, layout, dtype: DType::F64 }
+    getrf::Problem::pivoted((m, n), layout, DType::F64)
 }
 
 /// Makes plans of all routines, most of them with several tasks.

@@ -4,7 +4,7 @@ use super::solves::{COPIED_TRSM_NB, HELD_BLOCKS, TRSM_NB};
 use super::*;
 use crate::algorithms::getrf;
 use crate::dispatch::Reach;
-use crate::enums::{Accuracy, Layout};
+use crate::enums::Layout;
 use crate::schedule::Schedule;
 
 #[test]
@@ -331,15 +331,7 @@ fn the_columns_of_a_distributed_matrix_fit_into_the_memory_of_each_device() {
             let is_distributed = |limit: &usize| matches!(resources(*limit).getrf(m, n).place, Place::Distributed { .. });
             // the smallest memory in which the matrix is distributed, up to a quarter of the memory
             let limit = (10..40).flat_map(|power| (4..8).map(move |quarters| quarters << power)).find(is_distributed).unwrap();
-            let problem = getrf::Problem {
-                m,
-                n,
-                pivoting: true,
-                accuracy: Accuracy::default(),
-                factored: 0,
-                layout: Layout::ColMajor,
-                dtype: DType::F64,
-            };
+            let problem = getrf::Problem::pivoted((m, n), Layout::ColMajor, DType::F64);
             let plan = getrf::plan(&problem, &resources(limit).getrf(m, n));
             let reach = Reach { memory: limit, in_place: vec![false; 3], flops: 1.0, queues: 2 };
             Schedule::new(plan, vec![reach; shares.len()]).unwrap_or_else(|short| panic!("{m}×{n} on {shares:?}: {short:?}"));

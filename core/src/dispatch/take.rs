@@ -118,7 +118,7 @@ impl Dispatcher<'_> {
         let seconds = |device: usize, task: u32| self.size(task) / self.reach[device].flops;
         let relieve = |other: usize| {
             let DeviceState { owned, out, .. } = &self.devices[other];
-            let total = owned.iter().map(|&task| seconds(other, task)).fold(self.taken_seconds(other), std::ops::Add::add);
+            let total = self.taken_seconds(other) + owned.iter().map(|&task| seconds(other, task)).sum::<f64>();
             let alone = if out.is_some() { f64::INFINITY } else { total };
             let later_end = |task: u32| (seconds(device, task).max(alone - seconds(other, task)), task);
             let (together, task) = owned.iter().rev().copied().map(later_end).min_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -127,8 +127,8 @@ impl Dispatcher<'_> {
         (0..self.devices.len()).filter_map(relieve).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, task)| task)
     }
 
-    /// Number of seconds for which a device still computes the tasks that it has taken, by the operations of those kernels that are not
-    /// done. If some commands of a task are under way, the estimate takes the last kernels issued for them.
+    /// Estimates for how many seconds a device still computes the tasks that it has taken: the kernels that were not issued, and those under way. The
+    /// dispatcher knows only how many commands of a task are under way, and the method takes the last kernels that were issued for them.
     fn taken_seconds(&self, device: usize) -> f64 {
         let flops = |&command: &CommandId| match &self.plan.commands()[command as usize] {
             Command::Exec(exec) => Some(exec.instruction.flops()),
@@ -144,7 +144,7 @@ impl Dispatcher<'_> {
         };
         let elements = self.devices[device].taken.iter().map(|taken| part_left(taken) * self.size(taken.task));
         // a device of unknown speed has the speed 0, so that its time is infinite
-        elements.filter(|&left| left > 0.0).map(|left| left / self.reach[device].flops).fold(0.0, std::ops::Add::add)
+        elements.filter(|&left| left > 0.0).map(|left| left / self.reach[device].flops).sum()
     }
 
     /// The number of elements that a task computes, to which its number of operations is proportional.

@@ -44,8 +44,8 @@ pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Ins
             }
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => sequence.getrf(pivoting, first_row, a, (ipiv, info)),
             Instruction::Laswp { swaps, a, ipiv } => sequence.laswp(swaps, a, ipiv),
-            Instruction::Copy { a, b } => sequence.copy(a, b),
-            Instruction::Narrow { alpha, a, b } => sequence.narrow(alpha, a, b),
+            Instruction::Copy { a, b } => sequence.copy(("copy", None), a, b),
+            Instruction::Narrow { alpha, a, b } => sequence.copy(("narrow", Some(alpha)), a, b),
             Instruction::Scale { beta, c } => sequence.scale(beta, c),
             Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
                 sequence.gemm_batched(count, alpha, (op_a, a), (op_b, b), beta, c)
@@ -125,27 +125,21 @@ impl<D: Target> Sequence<'_, D> {
         })
     }
 
-    /// Copies a matrix: B ← A.
-    unsafe fn copy(&mut self, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
+    /// Copies a matrix by a kernel: B ← A by `copy`, or B ← α·A by `narrow`, whose factor is `alpha`.
+    unsafe fn copy(
+        &mut self,
+        (kernel, alpha): (&'static str, Option<Value>),
+        a: View<'_, D::Buffer>,
+        b: View<'_, D::Buffer>,
+    ) -> Result<()> {
         let (group, dtype) = (self.elements_group(), self.dtype);
         self.parts((b.rows, b.cols), [group, 1], |device, (i, j, rows, cols)| {
             let (a, b) = (a.sub(i, j, rows, cols), b.sub(i, j, rows, cols));
-            let args = [&[Arg::Size(rows), Arg::Size(cols)][..], &Arg::input(a), &Arg::output(b)].concat();
+            let mut args = vec![Arg::Size(rows), Arg::Size(cols)];
+            args.extend(alpha.map(Arg::factor).into_iter().chain(Arg::input(a)).chain(Arg::output(b)));
             let program = Program::Elements { dtype, group };
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
-            unsafe { device.launch(&Call { program, kernel: "copy", global: [rows, cols], args: &args }) }
-        })
-    }
-
-    /// Copies a matrix in `f64` to a matrix in `f32`: B ← α·A.
-    unsafe fn narrow(&mut self, alpha: Value, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
-        let (group, dtype) = (self.elements_group(), self.dtype);
-        self.parts((b.rows, b.cols), [group, 1], |device, (i, j, rows, cols)| {
-            let (a, b) = (a.sub(i, j, rows, cols), b.sub(i, j, rows, cols));
-            let args = [&[Arg::Size(rows), Arg::Size(cols), Arg::factor(alpha)][..], &Arg::input(a), &Arg::output(b)].concat();
-            let program = Program::Elements { dtype, group };
-            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
-            unsafe { device.launch(&Call { program, kernel: "narrow", global: [rows, cols], args: &args }) }
+            unsafe { device.launch(&Call { program, kernel, global: [rows, cols], args: &args }) }
         })
     }
 

@@ -3,8 +3,8 @@
 // of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
-// In single precision, a step has 16 terms, and each element of p and q is a pair in half precision: the terms 2(t + 4s) and 2(t + 4s) + 1 take
-// the place of the term t + 4s. The unit adds in single precision.
+// In single precision, the instruction multiplies 16 terms. Each element of p and q is a pair of numbers in half precision, which belong to the
+// terms 2(t + 4s) and 2(t + 4s) + 1. The unit adds in single precision.
 #define FRAGMENTS __local element (*const exchanged)[6] = 0;
 #ifdef TWO_PARTS
 typedef uint element;

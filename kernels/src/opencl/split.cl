@@ -1,8 +1,9 @@
 
-// Single precision by matrix units, which take factors in half precision. Each factor x is split into two parts,
-//     x = high + low + rest,    where high is x rounded to half precision, and low is x - high rounded to half precision.
-// The kernel computes p·q as p.high·q.high + p.low·q.high + p.high·q.low, and leaves out p.low·q.low. The unit may cut off bits when it adds.
-// It therefore adds the three products of 16 terms only, and a work-item adds these sums in single precision.
+// Products in single precision by matrix units that multiply numbers in half precision. The kernel splits each element x of a factor into two
+// numbers in half precision, its parts:
+//     high is x, rounded to half precision;    low is x - high, rounded to half precision;    rest = x - high - low is left out.
+// The kernel computes p·q as p.high·q.high + p.low·q.high + p.high·q.low, and leaves out p.low·q.low. A matrix unit may cut off bits when it
+// adds. It therefore adds these products of 16 terms only, and a work-item adds the results in single precision.
 //
 // With u = 2^-24, the rest is at most max(2u·|x|, u/2), because the parts are multiples of 2^-24, and the product of the low parts is at most
 // 4u·|p·q|. The error of a sum is therefore small relative to the largest elements of the factors, if these are not much smaller than 1

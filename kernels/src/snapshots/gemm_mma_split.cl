@@ -62,8 +62,8 @@ static void copy_part(Address to, __global const real *from, int v, int bytes) {
 // of a sub-group holds
 //     line g + 8h of P in term t + 4s as p[h + 2s], line g of Q in term t + 4s as q[s],
 //     the sum of line g + 8h of P with line 2t + s of Q as sum[2h + s],    for h, s < 2.
-// In single precision, a step has 16 terms, and each element of p and q is a pair in half precision: the terms 2(t + 4s) and 2(t + 4s) + 1 take
-// the place of the term t + 4s. The unit adds in single precision.
+// In single precision, the instruction multiplies 16 terms. Each element of p and q is a pair of numbers in half precision, which belong to the
+// terms 2(t + 4s) and 2(t + 4s) + 1. The unit adds in single precision.
 #define FRAGMENTS __local element (*const exchanged)[6] = 0;
 #ifdef TWO_PARTS
 typedef uint element;
@@ -123,10 +123,11 @@ static Address opaque(Address at) {
     return at;
 }
 
-// Single precision by matrix units, which take factors in half precision. Each factor x is split into two parts,
-//     x = high + low + rest,    where high is x rounded to half precision, and low is x - high rounded to half precision.
-// The kernel computes p·q as p.high·q.high + p.low·q.high + p.high·q.low, and leaves out p.low·q.low. The unit may cut off bits when it adds.
-// It therefore adds the three products of 16 terms only, and a work-item adds these sums in single precision.
+// Products in single precision by matrix units that multiply numbers in half precision. The kernel splits each element x of a factor into two
+// numbers in half precision, its parts:
+//     high is x, rounded to half precision;    low is x - high, rounded to half precision;    rest = x - high - low is left out.
+// The kernel computes p·q as p.high·q.high + p.low·q.high + p.high·q.low, and leaves out p.low·q.low. A matrix unit may cut off bits when it
+// adds. It therefore adds these products of 16 terms only, and a work-item adds the results in single precision.
 //
 // With u = 2^-24, the rest is at most max(2u·|x|, u/2), because the parts are multiples of 2^-24, and the product of the low parts is at most
 // 4u·|p·q|. The error of a sum is therefore small relative to the largest elements of the factors, if these are not much smaller than 1
@@ -151,8 +152,8 @@ static void split(float x, float y, uint *high, uint *low) {
 // One instruction multiplies 16 lines of P by 8 lines of Q in 8 terms. Work-item 4g + t of a sub-group holds
 //     of P: lines 2g + h in terms 2t + s as element h + 2s,    of Q: line g in terms 2t + s as element s,
 //     of the product: lines 2g + h of P with lines 2t + s of Q as element 2h + s,    for h, s < 2.
-// In single precision, an instruction multiplies 16 terms. Elements 4r + e of P and 2r + e of Q belong to the terms 8r, ..., 8r + 7 in the order
-// above, for r < 2. The instruction itself numbers the lines and terms in another order, which does not change the sum. In the order above, the
+// In single precision, one instruction multiplies two groups of 8 terms. A work-item holds the elements of the second group, in the order above,
+// after those of the first. The instruction itself numbers the lines and terms in another order, which does not change the sum. In the order above, the
 // elements that a work-item reads are neighbours in memory. If the terms of both factors are contiguous in memory, the elements of P cannot be
 // neighbours. Work-items then hold the terms t + 4s instead of 2t + s.
 //
@@ -165,11 +166,12 @@ static void split(float x, float y, uint *high, uint *low) {
 #ifdef TWO_PARTS
 #define S 4
 #define PAIR float2
-#define EIGHTS 2
+// number of groups of 8 terms that an instruction multiplies
+#define GROUPS 2
 #else
 #define S 2
 #define PAIR double2
-#define EIGHTS 1
+#define GROUPS 1
 #define MULTIPLY(sum, p, q) multiply(sum, p, q, exchanged)
 #endif
 #define SWAPPED (TRANS_A && TRANS_B)
@@ -191,14 +193,14 @@ static void split(float x, float y, uint *high, uint *low) {
 #define P_SUB_GROUP MW
 #define Q_SUB_GROUP NW
 #endif
-// number of steps in a slice, each of EIGHTS times 8 terms
-#define STEPS (KWG / (8 * EIGHTS))
+// number of steps in a slice. In a step, the sub-group multiplies the terms of one instruction.
+#define STEPS (KWG / (8 * GROUPS))
 // number of fragments of a sub-group: of 16 lines of P, and of 8 lines of Q
 // number of elements that a work-item holds of a fragment of P, of a fragment of Q and of their product
 #define P_PARTS (P_SUB_GROUP / 16)
 #define Q_PARTS (Q_SUB_GROUP / 8)
-#define P_PART (4 * EIGHTS)
-#define Q_PART (2 * EIGHTS)
+#define P_PART (4 * GROUPS)
+#define Q_PART (2 * GROUPS)
 #define PRODUCT 4
 // distance of lines whose terms are contiguous, in elements
 #if P_BY_TERMS
@@ -285,9 +287,9 @@ static void read_p(real p[P_PARTS][P_PART], Place slice, int step, uint first, u
     #pragma unroll
     for (int i = 0; i < P_PARTS; ++i)
         #pragma unroll
-        for (int e = 0; e < 2 * EIGHTS; ++e) {
-            // element e % 2 of each line in the terms of eighth u of the slice
-            const int u = EIGHTS * step + e / 2, s = e % 2;
+        for (int e = 0; e < 2 * GROUPS; ++e) {
+            // u: number of the group in the slice, s: which terms of the group
+            const int u = GROUPS * step + e / 2, s = e % 2;
 #if P_BY_TERMS
             #pragma unroll
             for (int h = 0; h < 2; ++h) read_element(p[i] + h + 2 * e, own + ((16 * i + h) * P_LINE + 8 * u + 4 * s) * REAL_BYTES);
@@ -310,8 +312,8 @@ static void read_q(real q[Q_PARTS][Q_PART], Place slice, int step, uint first, u
     const Place own = opaque(slice + (2 * t * Q_WG + first + (g / 2 ^ S * t) * 2 + g % 2) * REAL_BYTES);
 #endif
     #pragma unroll
-    for (int r = 0; r < EIGHTS; ++r) {
-        const int u = EIGHTS * step + r;
+    for (int r = 0; r < GROUPS; ++r) {
+        const int u = GROUPS * step + r;
         #pragma unroll
         for (int i = 0; i < Q_PARTS; ++i) {
 #if P_BY_TERMS
@@ -366,8 +368,8 @@ static void write(const real sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_
 #define OF_A(i, term) (TRANS_A ? AT(a, term, i) : AT(a, i, term))
 #define OF_B(term, j) (TRANS_B ? AT(b, j, term) : AT(b, term, j))
 
-// Adds the products of the sub-group's lines of P and Q in the terms of a step. Instructions that follow one another add to different sums, so
-// that none waits for the one before.
+// Adds the products of the sub-group's lines of P and Q in the terms of a step. Each instruction adds to another sum than the instruction before
+// it, so that it need not wait for the result of that instruction.
 static void multiply_split(float sum[P_PARTS][Q_PARTS][PRODUCT], const float p[P_PARTS][P_PART], const float q[Q_PARTS][Q_PART],
                            __local element (*exchanged)[6]) {
     uint p_high[P_PARTS][4], p_low[P_PARTS][4];
@@ -412,8 +414,9 @@ static int are_finite(const float sum[P_PARTS][Q_PARTS][PRODUCT]) {
     return are;
 }
 
-// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The kernel calls this function if a sum of products of parts is
-// infinite or NaN, since the sum of products of the elements may be finite. The sub-group's elements of C begin at element (i_first, j_first).
+// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The kernel calls this function if the sum that it computed
+// from parts is infinite or NaN: elements above 65504 have no parts, but their products may have a finite sum. The first element of C that the
+// sub-group computes is element (i_first, j_first).
 static void by_fma(float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong begin, ulong end, ulong m, ulong n,
                    IN(a), IN(b)) {
     const uint g = lane / 4, t = lane % 4;

@@ -14,10 +14,10 @@ const ELEMENTS_PER_THREAD: usize = 1 << 17;
 /// Number of elements of a line that are added to sums of their own, so that the compiler can use vector instructions.
 const ACCUMULATORS: usize = 8;
 
-/// Maximum number of columns or rows that are searched for the largest magnitude of a matrix, before its conversion.
+/// Maximum number of columns, or of rows of a row-major matrix, in which [`power_for_f32`] searches the largest magnitude.
 const SAMPLED_LINES: usize = 64;
-/// Exponent of the largest magnitude of a scaled copy. Parts of elements in half precision have a range up to 2^16, and elements of U may be
-/// larger than those of A.
+/// Exponent of the largest magnitude of a scaled copy. Half precision, in which a device may multiply, has a range up to 2^16, and elements of U
+/// may be larger than those of A.
 const COPY_EXPONENT: i32 = 3;
 /// Exponents of the powers of two that scale matrices and right-hand sides lie in this range, so that each power is a normal number.
 pub(super) const MAX_EXPONENT: i32 = 1000;
@@ -49,7 +49,7 @@ impl Norms {
         Norms::of(n, power, &sums).of_layout(a.layout())
     }
 
-    /// Returns the norms of a matrix of which rows were taken for columns if it is row-major.
+    /// Returns the norms of a matrix with the layout `layout`, if `self` are those of [`columns_in_memory`] of this matrix.
     fn of_layout(self, layout: Layout) -> Self {
         if layout == Layout::RowMajor { Norms { one: self.inf, inf: self.one, ..self } } else { self }
     }
@@ -117,8 +117,9 @@ impl<T: Scalar> Converted<T> {
     }
 }
 
-/// Returns the power with which the largest magnitude of 2^power·A has the exponent [`COPY_EXPONENT`], for a copy of A in `f32`. Only some
-/// columns or rows are searched: elements that are much larger than these cost time or the copy, not the accuracy of the solution.
+/// Returns the power with which the largest magnitude of 2^power·A has the exponent [`COPY_EXPONENT`], for a copy of A in `f32`. The function
+/// searches some columns or rows only. If another element is much larger, the device computes its products more slowly, or the system is
+/// solved in `f64`. The solution is accurate in both cases.
 pub(super) fn power_for_f32(a: MatRef<'_, f64>) -> i32 {
     let (lines, step) = (columns_in_memory(a), a.rows().div_ceil(SAMPLED_LINES).max(1));
     let sampled = (0..a.rows()).step_by(step).flat_map(|index| column(lines, index));

@@ -11,11 +11,10 @@ use crate::equilibrate::times_power;
 use crate::machine::Machine;
 use crate::resident::DeviceMatrix;
 
-/// The columns that are factored first are this part of all columns. With a third, the factorisation of these columns, which takes 15 % of the
-/// operations, is about as long as the transfer of the others.
+/// The device first factors a third of the columns. This takes 15 % of the operations, and about as long as the transfer of the other columns.
 const FACTORED_FIRST: usize = 3;
-/// The number of columns that are factored first is a multiple of this number, so that the other columns begin where vectors and whole tiles
-/// of kernels do.
+/// The number of columns that the device factors first is a multiple of this number, so that the part of the matrix that is left begins at a
+/// multiple of all vectors and tiles of kernels.
 const ALIGNED_COLUMNS: usize = 256;
 
 impl Machine {
@@ -54,7 +53,7 @@ impl Machine {
     }
 }
 
-/// Work of another thread, or of this thread at the end if the system starts no thread.
+/// Work that another thread does meanwhile, or that this thread does at the end if the system starts no thread.
 enum Background<'scope, F, R> {
     Running(ScopedJoinHandle<'scope, R>),
     Deferred(F),

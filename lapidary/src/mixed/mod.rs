@@ -96,7 +96,8 @@ impl Machine {
     ///
     /// A and B are not changed. X is written only when the solution is complete. If one device with memory of its own runs the
     /// call and has enough memory, A stays in its memory during the call, in `f64` and in `f32`. The device converts A, and factors the
-    /// columns on the left while it loads the others. Otherwise, or if A is outside the range of `f32`, the host holds a copy of A: in `f32`, and then in `f64` if factors in `f32` do not solve the system.
+    /// columns on the left while it loads the others. Otherwise, or if A is outside the range of `f32`, the host holds a copy of A: in `f32`, and
+    /// then in `f64` if factors in `f32` do not solve the system.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Precision, Select};

@@ -98,8 +98,8 @@ impl System<'_> {
         unreachable!("the last step returns")
     }
 
-    /// Adds a correction to the solutions: x ← x + A⁻¹·r, where A⁻¹·r is computed in `f32`, from the factors of 2^power·A. A power of two scales each residual, so
-    /// that the residual neither overflows nor underflows in `f32`. Returns false if a correction overflows in `f32`.
+    /// Adds a correction to the solutions: x ← x + A⁻¹·r, where A⁻¹·r is computed in `f32`, from the factors of 2^power·A. A power of two
+    /// scales each residual, so that the residual neither overflows nor underflows in `f32`. Returns false if a correction overflows in `f32`.
     fn correct(&self, left: &mut Unconverged) -> Result<bool> {
         let (n, elements) = (self.norms.order, left.r.len());
         let mut d = vec![0.0_f32; elements];

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use lapidary_core::algorithms::{Problem, getrf};
 use lapidary_core::null::{NullDevice, Record, Request};
 use lapidary_core::{
-    Accuracy, BufferRect, DType, Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, Layout, MatMut,
-    MatRef, Operand, Outputs, Result,
+    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, Layout, MatMut, MatRef,
+    Operand, Outputs, Result,
 };
 
 use super::{MAX_ATTEMPTS, Planner};
@@ -424,8 +424,7 @@ fn factoring(memory: usize, speeds: [f64; 2], models: [&str; 2]) -> Vec<usize> {
     let device = |at: usize| boxed(NullDevice::new(Some(memory)).with_model(models[at]).with_flops(speeds[at]));
     let machine = Machine::of(vec![device(0), device(1)], &Settings::default());
     speeds.into_iter().zip(0..).for_each(|(flops, device)| machine.set_product_rate(device, DType::F64, flops));
-    let (accuracy, layout, dtype) = (Accuracy::default(), Layout::ColMajor, DType::F64);
-    let problem = getrf::Problem { m: N, n: N, pivoting: true, accuracy, factored: 0, layout, dtype };
+    let problem = getrf::Problem::pivoted((N, N), Layout::ColMajor, DType::F64);
     let (problem, mut a, ipiv) = (Problem::Getrf { problem, nb: None }, vec![1.0; N * N], vec![0; N]);
     let memory = [MatMut::col_major(&mut a, N, N).unwrap().raw(), read_column(&ipiv).unwrap(), read_column(&[0]).unwrap()];
     Planner { machine: &machine, problem: &problem, memory: &memory, devices: &[0, 1], resident: false }.taking_part()

@@ -1,7 +1,7 @@
 //! Pivots in the memory of a device.
 
 use lapidary_core::algorithms::getrf;
-use lapidary_core::{Accuracy, DType, Error, Home, Layout, MatMut, RawMat, Resident, Result, Routine, Scalar, StreamCall};
+use lapidary_core::{DType, Error, Home, Layout, MatMut, RawMat, Resident, Result, Routine, Scalar, StreamCall};
 
 use crate::host::HostVec;
 use crate::machine::Machine;
@@ -154,15 +154,7 @@ impl Stream {
         self.check_places(operation, &[pivots.named()])?;
         self.prepare(operation, pivots, m)?;
         let memory = [a.raw(), pivots.ipiv(), pivots.info()];
-        let problem = getrf::Problem {
-            m,
-            n,
-            pivoting: true,
-            accuracy: Accuracy::default(),
-            factored: 0,
-            layout: a.layout(),
-            dtype: T::DTYPE,
-        };
+        let problem = getrf::Problem::pivoted((m, n), a.layout(), T::DTYPE);
         let zero = StreamCall::Write { from: elements(&shared(vec![0_i32].into())), to: pivots.resident.key };
         let instruction = [problem.instruction([0, 1, 2])];
         let factor = StreamCall::Run { instructions: &instruction[..problem.order().min(1)], memory: &memory };

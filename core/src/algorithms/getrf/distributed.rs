@@ -155,7 +155,9 @@ pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<us
         send(plan, &d, &held, k);
         // A lane runs transfers in the order of the plan, so the rows of the step before are stored after panel k, for which other devices
         // wait. They are often ready only at the same time, since the device of panel k updates them in the task of this panel.
-        k.checked_sub(1).into_iter().for_each(|before| store_rows(plan, &d, &held, before));
+        if k > 0 {
+            store_rows(plan, &d, &held, k - 1);
+        }
         if k + 1 == d.early {
             for block in d.early..d.blocks.len() {
                 load(plan, &d, &held, block);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::blocking::Lookahead;
 use crate::command::PanelShape;
+use crate::enums::Accuracy;
 use crate::graph::Graph;
 use crate::simulate::Timeline;
 

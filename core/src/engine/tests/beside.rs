@@ -1,4 +1,5 @@
-//! Tests that a device learns which instructions run beside a panel of LU that its other kernel queue factors, and which accuracy suffices.
+//! Tests what the engine tells a device about an instruction: how accurate its products must be, and which panel of LU another kernel queue of the
+//! device factors meanwhile.
 
 use std::sync::Mutex;
 

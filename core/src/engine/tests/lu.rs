@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicUsize;
 use super::*;
 use crate::algorithms::getrf::{self, Problem};
 use crate::blocking::{Blocking, Place};
-use crate::enums::Accuracy;
 
 /// The matrices of a factorisation: A in column-major order, the pivots and `info`.
 struct Factorisation {
@@ -17,15 +16,7 @@ struct Factorisation {
 
 impl Factorisation {
     fn new(m: usize, n: usize) -> Self {
-        let problem = Problem {
-            m,
-            n,
-            pivoting: true,
-            accuracy: Accuracy::default(),
-            factored: 0,
-            layout: Layout::ColMajor,
-            dtype: DType::F64,
-        };
+        let problem = Problem::pivoted((m, n), Layout::ColMajor, DType::F64);
         let (a, ipiv) = ((0..m * n).map(|i| 1.0 + i as f64).collect(), vec![0; m.min(n)]);
         Factorisation { problem, a, ipiv, info: [0] }
     }

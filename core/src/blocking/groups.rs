@@ -30,27 +30,38 @@ pub(crate) struct Group {
     pub blocks: Range<usize>,
 }
 
-/// Distributes blocks of columns over devices in proportion to their `shares`, at least one of which is positive.
+/// Distributes blocks of columns over devices, at least one of whose `shares` is positive, so that the operations of the devices are in
+/// proportion to their shares. The groups are distributed from right to left, since those on the right take the most operations. Each goes to the
+/// device whose operations are then the smallest multiple of its share. Two devices with equal shares hold groups in the order 0, 1, 1, 0, 0, 1, ….
 pub(crate) fn groups(blocks: usize, shares: &[u32]) -> Vec<Group> {
     let devices = shares.iter().filter(|&&share| share > 0).count();
     let length = (blocks / (GROUPS_PER_DEVICE * devices)).clamp(1, LONGEST_GROUP);
-    let (mut groups, mut held) = (Vec::new(), vec![0; shares.len()]);
-    for first in (0..blocks).step_by(length) {
-        // the next group goes to the device that then holds the smallest multiple of its share
-        let multiple = |device: &usize| f64::from(held[*device] + 1) / f64::from(shares[*device]);
+    let (mut groups, mut operations) = (Vec::new(), vec![0.0; shares.len()]);
+    for first in (0..blocks).step_by(length).rev() {
+        let own = first..(first + length).min(blocks);
+        let added = own.clone().map(|block| operations_of(block, blocks)).fold(0.0, std::ops::Add::add);
+        let multiple = |device: &usize| (operations[*device] + added) / f64::from(shares[*device]);
         let takes_part = |device: &usize| shares[*device] > 0;
         let by_multiple = |a: &usize, b: &usize| multiple(a).total_cmp(&multiple(b));
         let device = (0..shares.len()).filter(takes_part).min_by(by_multiple).expect("a share is positive");
-        held[device] += 1;
-        groups.push(Group { device, blocks: first..(first + length).min(blocks) });
+        operations[device] += added;
+        groups.push(Group { device, blocks: own });
     }
+    groups.reverse();
     groups
+}
+
+/// A multiple of the number of operations with which a square matrix of `blocks` blocks of columns updates one of them: for each block on its
+/// left, the rows below that block's diagonal.
+#[allow(clippy::cast_precision_loss, reason = "numbers of blocks are small")]
+fn operations_of(block: usize, blocks: usize) -> f64 {
+    (block + 1) as f64 * (blocks - block / 2) as f64
 }
 
 impl Resources {
     /// Block sizes of LU of a matrix that several devices hold together, with panels of `nb` columns if this number is given. `None` if a device
-    /// works in place, if the memory of a device has no room for its columns, for the panels of the first group, and for three other panels,
-    /// or if the matrix has too many blocks. Panels are narrower if the memory has no room for wider ones.
+    /// works in place, if the memory of a device has no room for its columns and for the panels of two groups, or if the matrix has too many
+    /// blocks. Panels are narrower if the memory has no room for wider ones.
     pub(crate) fn distributed(&self, m: usize, n: usize, nb: Option<usize>) -> Option<Blocking> {
         self.copy_limit().filter(|_| self.all_copy)?;
         let devices = self.shares.iter().filter(|&&share| share > 0).count().max(1);
@@ -76,8 +87,8 @@ impl Resources {
             let own = groups.iter().filter(|group| group.device == device);
             own.map(|group| taken(group.blocks.len())).fold(0, usize::saturating_add)
         };
-        let panels = groups.first().map_or(0, |group| group.blocks.len()) + 3;
-        let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add(panels.saturating_mul(taken(1)));
+        // the panels of a group update columns until those of the next group have been received
+        let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add((2 * longest).saturating_mul(taken(1)));
         let fits = |columns: usize, limit: Option<usize>| limit.is_some_and(|limit| columns <= limit / self.element / m.max(1));
         fits(most, self.memory.map(|memory| memory / 8 * 7)) && fits(taken(longest), self.buffer)
     }
@@ -94,19 +105,21 @@ mod tests {
 
     #[test]
     fn groups_hold_the_shares_of_their_devices() {
-        assert_eq!(lengths(35, &[1, 1])[..3], [(0, 4), (1, 4), (0, 4)]);
+        assert_eq!(lengths(32, &[1, 1]), [(0, 4), (1, 4), (1, 4), (0, 4)].repeat(2));
         assert_eq!(lengths(35, &[1, 1]).last(), Some(&(0, 3)));
-        assert_eq!(lengths(8, &[1, 1]), [(0, 1), (1, 1)].repeat(4));
+        assert_eq!(lengths(8, &[1, 1]), [(0, 1), (1, 1), (1, 1), (0, 1)].repeat(2));
         assert_eq!(lengths(5, &[1]), [(0, 1); 5]);
         for (blocks, shares) in [(64, vec![1, 1]), (64, vec![3, 1]), (100, vec![100, 30, 0]), (7, vec![1, 1, 1])] {
             let groups = groups(blocks, &shares);
             assert!(groups.windows(2).all(|pair| pair[0].blocks.end == pair[1].blocks.start), "{groups:?}");
             assert_eq!((groups[0].blocks.start, groups.last().unwrap().blocks.end), (0, blocks));
             let all: u32 = shares.iter().sum();
+            let operations = |group: &Group| group.blocks.clone().map(|block| operations_of(block, blocks)).sum::<f64>();
+            let (total, largest) = (groups.iter().map(operations).sum::<f64>(), groups.iter().map(operations).fold(0.0, f64::max));
             for (device, &share) in shares.iter().enumerate() {
-                let held: usize = groups.iter().filter(|group| group.device == device).map(|group| group.blocks.len()).sum();
-                let due = blocks as f64 * f64::from(share) / f64::from(all);
-                assert!((held as f64 - due).abs() <= 4.0, "device {device} holds {held} of {blocks} blocks, shares {shares:?}");
+                let own: f64 = groups.iter().filter(|group| group.device == device).map(operations).sum();
+                let due = total * f64::from(share) / f64::from(all);
+                assert!((own - due).abs() <= largest / 2.0, "device {device}: {own} of {total} operations, shares {shares:?}");
             }
         }
         // a device whose share is less than a group holds none

@@ -24,6 +24,17 @@ impl Curve {
         if amount <= self.0[0].0 { self.0[0].1 } else { self.extended(amount) }
     }
 
+    /// Estimates the seconds as [`Self::seconds`] does, but beyond the last measured point each further unit takes as long as a unit between the
+    /// last two points. A link has a largest rate, which a slope on logarithmic axes would exceed.
+    pub fn seconds_at_last_rate(&self, amount: f64) -> f64 {
+        match self.0[..] {
+            [.., (from, start), (to, end)] if amount > to => {
+                end + (amount - to) * ((end - start) / (to - from)).clamp(0.0, end / to)
+            }
+            _ => self.seconds(amount),
+        }
+    }
+
     /// Estimates the seconds as [`Self::seconds`] does, but extrapolates also below the first measured point.
     fn extended(&self, amount: f64) -> f64 {
         let points = &self.0;
@@ -157,5 +168,18 @@ mod tests {
             near(kernel.seconds(7, work), expected);
         }
         near(Kernel::of_squares(Curve(vec![(1e3, 1e-3)])).seconds(7, 1e6), 1.0);
+    }
+
+    #[test]
+    fn transfers_beyond_the_measured_ones_have_the_rate_of_the_last_two() {
+        let link = Curve(vec![(10.0, 3.0), (20.0, 4.0), (40.0, 8.0)]);
+        for (bytes, expected) in [(5.0, 3.0), (20.0, 4.0), (140.0, 28.0)] {
+            near(link.seconds_at_last_rate(bytes), expected);
+        }
+        // a latency that the last two transfers share
+        near(Curve(vec![(10.0, 6.0), (20.0, 7.0)]).seconds_at_last_rate(120.0), 17.0);
+        // a rate that falls no further than to the mean rate
+        near(Curve(vec![(10.0, 1.0), (20.0, 4.0)]).seconds_at_last_rate(40.0), 8.0);
+        near(Curve(vec![(10.0, 1.0)]).seconds_at_last_rate(40.0), 4.0);
     }
 }

@@ -1,13 +1,13 @@
 //! LU of a matrix that several devices hold together: right-looking, with lookahead. The columns are divided into blocks of the width of a
-//! panel. Each device holds groups of consecutive blocks ([`groups`]).
+//! panel. Each device holds groups of consecutive blocks ([`groups`]), whose panels it factors one after the other.
 //!
-//! The device that holds panel k factors it and sends it with its pivots through host memory to the other devices. Each device then updates its
-//! columns on the right of the panel, and exchanges the rows of its columns on the left. The device that holds panel k+1 factors it beside its
-//! update. After step k the rows beside panel k are final, and are stored.
+//! The device that has factored a panel sends it with its pivots through host memory to the other devices, and updates the rest of the group. The
+//! panels of group g then update group g+1, which is factored next, and only then the groups on the right of it, while the device of group g+1
+//! factors. The plan also states the tasks in this order: what the next panel waits for comes before the updates that all devices can make
+//! meanwhile. When the panels of group g have updated all columns, the devices exchange the rows of the columns on the left, and store the rows
+//! beside the group, which are final.
 //!
-//! While the devices load the matrix, one of them factors the panels of the first group, and the devices update each block that they have
-//! loaded with these panels. The steps of these panels therefore update the first group only. The exchanges of rows in these panels wait until
-//! all blocks have been updated, since the update of a block exchanges its rows one panel after the other.
+//! A group is loaded when the panels of the first group update it.
 
 use std::ops::Range;
 
@@ -26,8 +26,6 @@ struct Distribution<'a> {
     groups: Vec<Group>,
     /// For each device, the indices of its groups.
     groups_of: Vec<Vec<usize>>,
-    /// Number of panels in the first group.
-    early: usize,
 }
 
 /// The held registers of a factorisation.
@@ -58,8 +56,7 @@ impl<'a> Distribution<'a> {
         let groups = groups(blocks.len(), shares);
         let mut groups_of = vec![Vec::new(); shares.len()];
         groups.iter().enumerate().for_each(|(at, group)| groups_of[group.device].push(at));
-        let early = groups[0].blocks.end.min(panels.len());
-        Distribution { p, panels, blocks, groups, groups_of, early }
+        Distribution { p, panels, blocks, groups, groups_of }
     }
 
     /// The indices of all devices.
@@ -82,38 +79,40 @@ impl<'a> Distribution<'a> {
         self.blocks[blocks.start].start..self.blocks[blocks.end - 1].end
     }
 
-    /// The columns in a range that a device holds, group by group.
-    fn own(&self, device: usize, cols: &Range<usize>) -> Vec<Part> {
-        let parts = self.groups_of[device].iter().map(|&group| {
-            let all = self.cols(group);
-            Part { group, cols: all.start.max(cols.start)..all.end.min(cols.end) }
-        });
-        parts.filter(|part| !part.cols.is_empty()).collect()
+    /// Number of groups with panels.
+    fn factored(&self) -> usize {
+        self.group_of(self.panels.len() - 1) + 1
     }
 
-    /// The columns that step `k` updates after it has updated panel k+1.
-    fn updated(&self, k: usize) -> Range<usize> {
-        let first = self.panels.get(k + 1).map_or(self.panels[k].end, |next| next.end);
-        match () {
-            () if k + 1 < self.early => first..self.panels[self.early - 1].end,
-            // the blocks are updated when they have been loaded
-            () if k + 1 == self.early => first..first,
-            () => first..self.p.n,
+    /// The panels of a group.
+    fn panels_of(&self, group: usize) -> Range<usize> {
+        let blocks = &self.groups[group].blocks;
+        blocks.start..blocks.end.min(self.panels.len())
+    }
+
+    /// The strips in which the panels of `group` update another group: block by block while the blocks are loaded.
+    fn parts(&self, group: usize, other: usize) -> Vec<Part> {
+        match group {
+            0 => self.groups[other].blocks.clone().map(|block| self.of_blocks(block..block + 1)).collect(),
+            _ => vec![Part { group: other, cols: self.cols(other) }],
         }
     }
 
-    /// The panels with whose pivots step `k` exchanges rows on their left.
-    fn exchanging(&self, k: usize) -> Range<usize> {
-        match () {
-            () if !self.p.pivoting || k + 1 < self.early => 0..0,
-            () if k + 1 == self.early => 0..self.early,
-            () => k..k + 1,
-        }
+    /// The columns of some blocks of a group.
+    fn of_blocks(&self, blocks: Range<usize>) -> Part {
+        Part { group: self.group_of(blocks.start), cols: self.blocks[blocks.start].start..self.blocks[blocks.end - 1].end }
     }
 
-    /// The columns on the left of panel `k` that a device holds.
-    fn left(&self, device: usize, k: usize) -> Vec<Part> {
-        self.own(device, &(0..self.panels[k].start))
+    /// The shape of the next panel that a device factors while the panels of a group update columns on the right of the next group. `None` if the
+    /// device does not hold the next group.
+    fn beside(&self, group: usize, device: usize) -> Option<PanelShape> {
+        let next = self.groups.get(group + 1).filter(|next| next.device == device)?;
+        self.shape(next.blocks.start)
+    }
+
+    /// The shape of panel `k`, if there is one.
+    fn shape(&self, k: usize) -> Option<PanelShape> {
+        self.panels.get(k).map(|panel| PanelShape { rows: self.p.m - panel.start, cols: panel.len() })
     }
 
     /// Whether a device holds any columns.
@@ -123,7 +122,18 @@ impl<'a> Distribution<'a> {
 
     /// Whether a device needs the elements of panel `k`, which another device factors.
     fn receives(&self, device: usize, k: usize) -> bool {
-        device != self.owner(k) && !self.own(device, &(self.panels[k].end..self.p.n)).is_empty()
+        device != self.owner(k) && self.groups_of[device].last().is_some_and(|&last| last > self.group_of(k))
+    }
+
+    /// The device that factors the panel after panel `k`.
+    fn owner_after(&self, k: usize) -> Option<usize> {
+        (k + 1 < self.panels.len()).then(|| self.owner(k + 1))
+    }
+
+    /// Whether `info` leaves the device of panel `k` after this panel. It stays there while the device factors further panels, since the store of
+    /// `info` waits for the store of the panel, and the next factorisation would wait for both.
+    fn passes_info(&self, k: usize) -> bool {
+        self.owner_after(k) != Some(self.owner(k))
     }
 
     /// The devices other than `but` that hold columns.
@@ -131,14 +141,16 @@ impl<'a> Distribution<'a> {
         self.devices().filter(move |&device| device != but && self.takes_part(device))
     }
 
-    /// The rows that step `k` completes in all columns. The last step also completes the rows below the last panel.
-    fn final_rows(&self, k: usize) -> Range<usize> {
-        let start = if k + 1 > self.early { self.panels[k].start } else { 0 };
-        match () {
-            () if k + 1 == self.panels.len() => start..self.p.m,
-            () if k + 1 < self.early => 0..0,
-            () => start..self.panels[k].end,
-        }
+    /// The device that stores the rows beside a group only after it has sent the panels of the group after the next one. A lane runs transfers in
+    /// the order of the plan, and other devices wait for these panels.
+    fn sends_first(&self, group: usize) -> Option<usize> {
+        (group + 2 < self.factored()).then(|| self.groups[group + 2].device)
+    }
+
+    /// The rows beside panel `k`. The last panel also has the rows below it.
+    fn rows(&self, k: usize) -> Range<usize> {
+        let end = if k + 1 == self.panels.len() { self.p.m } else { self.panels[k].end };
+        self.panels[k].start..end
     }
 }
 
@@ -148,50 +160,41 @@ pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<us
     let held = hold(plan, &d, m);
     plan.task_on(d.owner(0), "load info", held.info[d.owner(0)].region);
     plan.load(held.info[d.owner(0)]);
-    (0..d.early).for_each(|block| load(plan, &d, &held, block));
+    d.groups[0].blocks.clone().for_each(|block| load(plan, &d, &held, block));
     plan.task_on(d.owner(0), "panel", region(&(0..p.m), &panels[0]));
     factor(plan, &d, &held, 0);
-    for k in 0..panels.len() {
-        send(plan, &d, &held, k);
-        // A lane runs transfers in the order of the plan, so the rows of the step before are stored after panel k, for which other devices
-        // wait. They are often ready only at the same time, since the device of panel k updates them in the task of this panel.
-        if k > 0 {
-            store_rows(plan, &d, &held, k - 1);
+    for group in 0..d.factored() {
+        factor_group(plan, &d, &held, group);
+        if group > 0 {
+            finish(plan, &d, &held, group - 1);
         }
-        if k + 1 == d.early {
-            for block in d.early..d.blocks.len() {
-                load(plan, &d, &held, block);
-                (0..d.early).for_each(|early| update_block(plan, &d, &held, early, block));
-            }
-        }
-        d.devices().for_each(|device| update(plan, &d, &held, k, device));
-        if k + 1 != d.early && k + 1 < panels.len() {
-            update_block(plan, &d, &held, k, k + 1);
+        if group + 1 < d.groups.len() {
+            update_group(plan, &d, &held, group, group + 1);
         }
     }
-    store_rows(plan, &d, &held, panels.len() - 1);
+    finish(plan, &d, &held, d.factored() - 1);
 }
 
 /// Number of commands that [`emit`] adds.
 pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> usize {
     let d = Distribution::new(p, panels, shares);
-    let parts = |cols: &Range<usize>| d.devices().map(|device| d.own(device, cols).len()).sum::<usize>();
-    let of_step = |k: usize| {
-        let (receivers, has_next) = (d.devices().filter(|&device| d.receives(device, k)).count(), k + 1 < panels.len());
-        // the owner stores the pivots, `info`, and the panel if another device needs it
-        let of_send = 2 + usize::from(receivers > 0);
-        // the other devices load the pivots, and some of them the panel; the owner of the next panel loads `info`, unless it sent it
-        let of_receive = d.others(d.owner(k)).count() + receivers + usize::from(has_next && d.owner(k + 1) != d.owner(k));
-        // a panel of the first group updates each block of the other groups by commands of its own
-        let next = usize::from(has_next && k + 1 != d.early);
-        let blocks = next + if k < d.early { d.blocks.len() - d.early } else { 0 };
-        let exchanged: usize = d.exchanging(k).map(|panel| parts(&(0..panels[panel].start))).sum();
-        let of_updates = (blocks + parts(&d.updated(k))) * of_update(p, &panels[k]) + exchanged;
-        let of_stores = if d.final_rows(k).is_empty() { 0 } else { parts(&(0..p.n)) };
-        of_send + of_receive + of_updates + usize::from(has_next) + of_stores
+    let of_panel = |k: usize| {
+        let (group, receivers) = (d.group_of(k), d.devices().filter(|&device| d.receives(device, k)).count());
+        // the owner stores the pivots, the panel if another device needs it, and `info` if it passes on
+        let of_send = 1 + usize::from(receivers > 0) + usize::from(d.passes_info(k));
+        // the other devices load the pivots, and some of them the panel; another owner of the next panel loads `info`
+        let of_receive = d.others(d.owner(k)).count() + receivers + usize::from(d.owner_after(k).is_some() && d.passes_info(k));
+        // in its own group and the next one, the first block and the others
+        let of_blocks = |blocks: Range<usize>| blocks.len().min(2);
+        let next = d.groups.get(group + 1).map_or(0, |next| of_blocks(next.blocks.clone()));
+        let beyond = (group + 2..d.groups.len()).map(|other| d.parts(group, other).len()).sum::<usize>();
+        let updates = of_blocks(k + 1..d.groups[group].blocks.end) + next + beyond;
+        let exchanges = if p.pivoting { group + usize::from(k > d.groups[group].blocks.start) } else { 0 };
+        // the panel is factored, and the rows beside it are stored
+        1 + of_send + of_receive + updates * of_update(p, &panels[k]) + exchanges + d.groups.len()
     };
-    // `info` and the blocks are loaded, and the first panel is factored
-    (0..panels.len()).map(of_step).fold(2 + d.blocks.len(), usize::saturating_add)
+    // `info` and the blocks are loaded
+    (0..panels.len()).map(of_panel).fold(1 + d.blocks.len(), usize::saturating_add)
 }
 
 fn hold(plan: &mut Plan, d: &Distribution<'_>, m: Matrices) -> Held {
@@ -210,12 +213,7 @@ fn hold(plan: &mut Plan, d: &Distribution<'_>, m: Matrices) -> Held {
 /// Adds the task that loads a block.
 fn load(plan: &mut Plan, d: &Distribution<'_>, held: &Held, block: usize) {
     plan.task_on(d.owner(block), "load", region(&(0..d.p.m), &d.blocks[block]));
-    plan.load(from_row(d, held, 0, &of_block(d, block)));
-}
-
-/// The columns of a block as a part of its group.
-fn of_block(d: &Distribution<'_>, block: usize) -> Part {
-    Part { group: d.group_of(block), cols: d.blocks[block].clone() }
+    plan.load(from_row(d, held, 0, &d.of_blocks(block..block + 1)));
 }
 
 /// The elements of some columns from a row on.
@@ -227,14 +225,14 @@ fn from_row(d: &Distribution<'_>, held: &Held, row: usize, part: &Part) -> Tile 
 /// Panel `k` in the memory of a device.
 fn panel_on(d: &Distribution<'_>, held: &Held, k: usize, device: usize) -> Panel {
     let first_row = d.panels[k].start;
-    let l = held.panels[k][device].unwrap_or_else(|| from_row(d, held, first_row, &of_block(d, k)));
+    let l = held.panels[k][device].unwrap_or_else(|| from_row(d, held, first_row, &d.of_blocks(k..k + 1)));
     Panel { l, ipiv: held.pivots[k][device], first_row }
 }
 
 /// Adds the command of the factorisation of panel `k`.
 fn factor(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
     let (device, first_row) = (d.owner(k), d.panels[k].start);
-    let (a, ipiv, info) = (from_row(d, held, first_row, &of_block(d, k)), held.pivots[k][device], held.info[device]);
+    let (a, ipiv, info) = (from_row(d, held, first_row, &d.of_blocks(k..k + 1)), held.pivots[k][device], held.info[device]);
     plan.exec(Instruction::Getrf { pivoting: d.p.pivoting, first_row, a, ipiv, info });
 }
 
@@ -244,56 +242,117 @@ fn send(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
     plan.task_on(owner, "send", place);
     plan.st(held.pivots[k][owner]);
     if d.others(owner).any(|device| d.receives(device, k)) {
-        plan.st(from_row(d, held, d.panels[k].start, &of_block(d, k)));
+        plan.st(from_row(d, held, d.panels[k].start, &d.of_blocks(k..k + 1)));
     }
-    // only the factorisation of the next panel waits for `info`
-    plan.st(held.info[owner]);
+    if d.passes_info(k) {
+        plan.st(held.info[owner]);
+    }
     for device in d.others(owner) {
         plan.task_on(device, "receive", place);
         plan.load(held.pivots[k][device]);
         held.panels[k][device].into_iter().for_each(|panel| plan.load(panel));
-        if k + 1 < d.panels.len() && d.owner(k + 1) == device {
+        if d.owner_after(k) == Some(device) {
             plan.load(held.info[device]);
         }
     }
 }
 
-/// Adds the task that updates a block with panel `k`. If the block is panel k+1, the task also factors it, so that both run in one kernel queue.
-fn update_block(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, block: usize) {
-    let (owner, row, is_next) = (d.owner(block), d.panels[k].start, block == k + 1 && block < d.panels.len());
-    plan.task_on(owner, if is_next { "panel" } else { "update" }, region(&(row..d.p.m), &d.blocks[block]));
-    update_strip(plan, d.p, &panel_on(d, held, k, owner), from_row(d, held, row, &of_block(d, block)), None);
-    if is_next {
-        factor(plan, d, held, block);
+/// Adds the tasks that send the panels of a group, of which the first is factored, and update the rest of the group with each panel.
+fn factor_group(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize) {
+    let blocks = &d.groups[group].blocks;
+    for k in d.panels_of(group) {
+        send(plan, d, held, k);
+        update_blocks(plan, d, held, k, k + 1..blocks.end, d.shape(k + 1));
+    }
+    if let Some(stored) = group.checked_sub(2) {
+        store_rows(plan, d, held, stored, d.groups[group].device);
     }
 }
 
-/// Adds the task of a device that updates its columns with panel `k`, and exchanges the rows of its columns on the left.
-fn update(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize, device: usize) {
-    let right = d.own(device, &d.updated(k));
-    let left: Vec<_> = d.exchanging(k).flat_map(|panel| d.left(device, panel).into_iter().map(move |part| (panel, part))).collect();
-    let parts = || left.iter().map(|(_, part)| part).chain(&right).map(|part| &part.cols);
-    let (Some(first), Some(last)) = (parts().map(|cols| cols.start).min(), parts().map(|cols| cols.end).max()) else { return };
-    let row = d.panels[k].start;
-    let top = left.first().map_or(row, |(panel, _)| d.panels[*panel].start);
-    plan.task_on(device, "update", region(&(top..d.p.m), &(first..last)));
-    let next = d.panels.get(k + 1).filter(|_| d.owner(k + 1) == device);
-    let beside_panel = next.map(|next| PanelShape { rows: d.p.m - next.start, cols: next.len() });
-    let panel = panel_on(d, held, k, device);
-    right.iter().for_each(|part| update_strip(plan, d.p, &panel, from_row(d, held, row, part), beside_panel));
-    for (panel, part) in &left {
-        let (row, ipiv) = (d.panels[*panel].start, held.pivots[*panel][device]);
-        exchange(plan, row, from_row(d, held, row, part), ipiv, beside_panel);
+/// Adds the tasks that update the group `other` with the panels of a group, and factor its first panel if it comes next. The first group also
+/// loads the other one.
+fn update_group(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize, other: usize) {
+    let (blocks, beside_panel) = (d.groups[other].blocks.clone(), d.beside(group, d.groups[other].device));
+    if group == 0 {
+        blocks.clone().for_each(|block| load(plan, d, held, block));
+    }
+    if other == group + 1 {
+        d.panels_of(group).for_each(|k| update_blocks(plan, d, held, k, blocks.clone(), beside_panel));
+        return;
+    }
+    for part in d.parts(group, other) {
+        d.panels_of(group).for_each(|k| update(plan, d, held, "update", k, &part, beside_panel));
     }
 }
 
-/// Adds the tasks of all devices that store the rows that step `k` has completed.
-fn store_rows(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
-    let rows = d.final_rows(k);
-    for device in d.devices().filter(|_| !rows.is_empty()) {
-        let own = d.own(device, &(0..d.p.n));
-        let (Some(first), Some(last)) = (own.first(), own.last()) else { continue };
-        plan.task_on(device, "store", region(&rows, &(first.cols.start..last.cols.end)));
-        own.iter().for_each(|part| plan.st(from_row(d, held, rows.start, part).sub(0, 0, rows.len(), part.cols.len())));
+/// Adds the tasks that update some blocks of a group with panel `k`. The task of the first block also factors it if it is panel k+1, so that both
+/// run in one kernel queue. The other blocks are updated `beside_panel`.
+fn update_blocks(
+    plan: &mut Plan,
+    d: &Distribution<'_>,
+    held: &Held,
+    k: usize,
+    blocks: Range<usize>,
+    beside_panel: Option<PanelShape>,
+) {
+    let (first, others) = (blocks.start, blocks.start + 1..blocks.end);
+    if !others.is_empty() {
+        update(plan, d, held, "update", k, &d.of_blocks(others), beside_panel);
+    }
+    if !blocks.is_empty() {
+        let is_panel = first == k + 1 && first < d.panels.len();
+        update(plan, d, held, if is_panel { "panel" } else { "update" }, k, &d.of_blocks(first..first + 1), None);
+        if is_panel {
+            factor(plan, d, held, first);
+        }
+    }
+}
+
+/// Adds the task `what` that updates some columns of a group with panel `k`.
+fn update(
+    plan: &mut Plan,
+    d: &Distribution<'_>,
+    held: &Held,
+    what: &'static str,
+    k: usize,
+    part: &Part,
+    beside_panel: Option<PanelShape>,
+) {
+    let (device, row) = (d.groups[part.group].device, d.panels[k].start);
+    plan.task_on(device, what, region(&(row..d.p.m), &part.cols));
+    update_strip(plan, d.p, &panel_on(d, held, k, device), from_row(d, held, row, part), beside_panel);
+}
+
+/// Adds the tasks that update the groups beyond the next one with the panels of a group, exchange rows on the left of the panels, and store the
+/// rows beside them.
+fn finish(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize) {
+    (group + 2..d.groups.len()).for_each(|other| update_group(plan, d, held, group, other));
+    if d.p.pivoting {
+        (0..=group).for_each(|left| exchange_left(plan, d, held, group, left));
+    }
+    for device in d.devices().filter(|&device| d.sends_first(group) != Some(device)) {
+        store_rows(plan, d, held, group, device);
+    }
+}
+
+/// Adds the task that exchanges rows of the columns of group `left` on the left of the panels of a group.
+fn exchange_left(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize, left: usize) {
+    let (device, cols) = (d.groups[left].device, d.cols(left));
+    let panels: Vec<_> = d.panels_of(group).filter(|&k| d.panels[k].start > cols.start).collect();
+    let Some(&first) = panels.first() else { return };
+    plan.task_on(device, "exchange", region(&(d.panels[first].start..d.p.m), &cols));
+    for k in panels {
+        let (row, part) = (d.panels[k].start, Part { group: left, cols: cols.start..cols.end.min(d.panels[k].start) });
+        exchange(plan, row, from_row(d, held, row, &part), held.pivots[k][device], d.beside(group, device));
+    }
+}
+
+/// Adds the tasks of a device that store the rows beside the panels of a group. There is a task for each panel and each of the device's groups, so
+/// that a lane can send a panel between two of them.
+fn store_rows(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize, device: usize) {
+    for (k, part) in d.panels_of(group).flat_map(|k| d.groups_of[device].iter().map(move |&own| (k, own))) {
+        let (rows, cols) = (d.rows(k), d.cols(part));
+        plan.task_on(device, "store", region(&rows, &cols));
+        plan.st(from_row(d, held, rows.start, &Part { group: part, cols: cols.clone() }).sub(0, 0, rows.len(), cols.len()));
     }
 }

@@ -3,23 +3,57 @@
 use super::*;
 use crate::plan::Window;
 
-/// The plan of LU of order 80 in eight panels, which two devices hold in turn.
+/// The plan of LU of order 80 in sixteen panels, of which two devices hold groups of two in the order 0, 1, 1, 0, ….
 fn on_two_devices() -> Plan {
     let place = Place::Distributed { shares: vec![1, 1] };
-    getrf::plan(&factorisation(80, 80, Layout::ColMajor), &Blocking { nb: 10, place, ..blocking(1) })
+    getrf::plan(&factorisation(80, 80, Layout::ColMajor), &Blocking { nb: 5, place, ..blocking(1) })
 }
 
-/// The queue of a device runs transfers in the order of the plan, and another device waits for the panel.
+/// The group to which a row or a column belongs, and the device that holds the columns of the group.
+fn group(index: usize) -> (usize, usize) {
+    (index / 10, [0, 1, 1, 0][index / 10 % 4])
+}
+
+/// The positions of the tasks called `what` among all tasks, with their devices and regions.
+fn tasks(plan: &Plan, what: &str) -> Vec<(usize, usize, Region)> {
+    let tasks = plan.tasks().iter().enumerate().filter(|(_, task)| task.label.what == what);
+    tasks.map(|(at, task)| (at, task.device.unwrap(), task.label.region)).collect()
+}
+
+/// The queue of a device runs transfers in the order of the plan, and another device waits for the panels. The devices store the rows beside group g
+/// before the panels of group g+2 are sent, except the device that sends them.
 #[test]
-fn a_panel_is_sent_before_the_rows_of_the_step_before_are_stored() {
+fn the_device_of_a_group_sends_its_panels_before_it_stores_rows() {
     let plan = on_two_devices();
-    let transfers: Vec<&str> =
-        plan.tasks().iter().map(|task| task.label.what).filter(|what| ["send", "store"].contains(what)).collect();
-    let of_step = ["send", "store", "store"];
-    assert_eq!(transfers, [&["send"][..], &of_step.repeat(7), &["store"; 2]].concat());
+    let sends = tasks(&plan, "send");
+    let stores = tasks(&plan, "store");
+    assert_eq!((sends.len(), stores.len()), (16, 16 * 8));
+    for (stored, device, rows) in stores {
+        let of_later: Vec<_> = sends.iter().filter(|(_, _, panel)| group(panel.col).0 == group(rows.row).0 + 2).collect();
+        for (sent, sender, _) in of_later {
+            assert_eq!(sent < &stored, *sender == device, "rows {rows:?} on device {device}");
+        }
+    }
 }
 
-/// A lane holds two transfers at a time. The updates wait for the pivots and the panel, and only the next panel waits for `info`.
+/// A device takes its first task that is ready. The panels of group g+1 come before the updates of the groups beyond it with the panels of group g.
+#[test]
+fn panels_come_before_updates_for_which_no_panel_waits() {
+    let plan = on_two_devices();
+    let (panels, updates) = (tasks(&plan, "panel"), tasks(&plan, "update"));
+    let mut pairs = 0;
+    for (updated, _, columns) in updates.iter().filter(|(_, _, columns)| group(columns.col).0 > group(columns.row).0 + 1) {
+        for (factored, _, _) in panels.iter().filter(|(_, _, panel)| group(panel.col).0 == group(columns.row).0 + 1) {
+            assert!(factored < updated, "{columns:?}");
+            pairs += 1;
+        }
+    }
+    // from group 0 twelve blocks are updated with two panels each, and from group g six, five, …, one groups
+    assert_eq!(pairs, 2 * 2 * (12 + (1..=5).sum::<usize>()));
+}
+
+/// A lane holds two transfers at a time. The updates wait for the pivots and the panel, and only the next panel waits for `info`, which stays on a
+/// device while the device factors further panels.
 #[test]
 fn pivots_and_panel_are_sent_before_info() {
     let plan = on_two_devices();
@@ -35,8 +69,13 @@ fn pivots_and_panel_are_sent_before_info() {
         let tasks = plan.tasks().iter().filter(|task| task.label.what == what);
         tasks.map(|task| task.commands.clone().filter_map(matrix).collect()).collect()
     };
-    // no device needs the elements of the last panel
+    let passes_on = |k: usize| k + 1 == 16 || group(5 * k).1 != group(5 * k + 5).1;
+    let moved = |k: usize, info: bool| -> Vec<&str> {
+        // no device needs the elements of the last two panels
+        let names = [("ipiv", true), ("A", k < 14), ("info", info)];
+        names.into_iter().filter_map(|(name, is_moved)| is_moved.then_some(name)).collect()
+    };
     let [sent, received] = ["send", "receive"].map(matrices);
-    assert_eq!(sent, [vec![vec!["ipiv", "A", "info"]; 7], vec![vec!["ipiv", "info"]]].concat());
-    assert_eq!(received, [vec![vec!["ipiv", "A", "info"]; 7], vec![vec!["ipiv"]]].concat());
+    assert_eq!(sent, (0..16).map(|k| moved(k, passes_on(k))).collect::<Vec<_>>());
+    assert_eq!(received, (0..16).map(|k| moved(k, passes_on(k) && k < 15)).collect::<Vec<_>>());
 }

@@ -11,7 +11,7 @@ use crate::enums::Side;
 use crate::plan::footprint;
 use crate::scalar::DType;
 
-pub(crate) use groups::{Group, groups};
+pub(crate) use groups::{Group, distributed_blocks, groups};
 pub use parts::Part;
 
 /// Block sizes of one call of a routine. The function `plan` of each algorithm names the block sizes that the algorithm uses.
@@ -48,7 +48,7 @@ pub enum Place {
     Streamed,
     /// Each device of the call holds some columns of the matrix during the whole call.
     Distributed {
-        /// The relative numbers of columns that the devices hold. At least one of them is positive.
+        /// The relative numbers of operations of the devices. At least one of them is positive.
         shares: Vec<u32>,
     },
     /// The only device of the call holds the whole matrix during the whole call.
@@ -169,8 +169,8 @@ fn half(n: usize) -> usize {
 /// The facts about the devices of a call that determine the block sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// The share of each device of the call in the work, which is proportional to the speed of the device. A device holds columns of a matrix,
-    /// or computes parts of a result, in proportion to its share. The share is 0 if the device is too slow. At least one share is positive.
+    /// The share of each device of the call in the work, which is proportional to the speed of the device. A device holds columns of a matrix
+    /// whose updates take its share of the operations, or computes its share of a result. The share is 0 if the device is too slow. At least one share is positive.
     pub shares: Vec<u32>,
     /// The smallest memory limit, in bytes, of the devices that copy. `None` if all devices work in place.
     pub memory: Option<usize>,

@@ -113,7 +113,7 @@ impl DeviceProfile {
 impl ProfileCosts {
     /// Seconds of a transfer of `bytes` bytes to the device (`way` 0) or back to the host (`way` 1).
     fn transfer(&self, way: usize, bytes: usize) -> f64 {
-        self.transfers[way].as_ref().filter(|_| bytes > 0).map_or(0.0, |curve| curve.seconds_at_last_rate(bytes as f64))
+        self.transfers[way].as_ref().filter(|_| bytes > 0).map_or(0.0, |curve| curve.transfer_seconds(bytes as f64))
     }
 }
 

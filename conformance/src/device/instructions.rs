@@ -166,8 +166,8 @@ fn product_of<T: Scalar>(
     seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))
 }
 
-/// Tests products that need to be accurate in norm only (bound 15), with enough tiles for kernels that take large products only. A device
-/// whose buffers cannot hold them gets small ones.
+/// Tests products that need to be accurate in norm only (bound 15), with enough tiles for kernels that take large products only, unless
+/// the buffers of the device are too small for them.
 ///
 /// # Errors
 /// An element of a result is wrong.
@@ -175,8 +175,9 @@ pub fn products_in_norm<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), 
     let mut on = Launches::new(trial);
     let (n, t) = (Op::NoTrans, Op::Trans);
     let ops = [[n, n], [t, n], [n, t], [t, t]];
-    let is_roomy = trial.subject.facts().limits.buffer >= 2 * 1040 * 528 * size_of::<T>();
-    let sizes = if is_roomy { [1040, 528, 80] } else { [72, 56, 40] };
+    let large @ [m, n, _] = [1040, 528, 80];
+    let bytes = (VECTOR + (m + VECTOR) * (n + VECTOR)) * size_of::<T>();
+    let sizes = if trial.subject.facts().limits.buffer < bytes { [72, 56, 40] } else { large };
     ops.into_iter().try_for_each(|ops| product_in_norm::<T>(&mut on, ops, sizes, None))
 }
 

@@ -10,8 +10,8 @@
 //!   other columns with panel k.
 //! - `streamed`: the only device has memory for two panels. The algorithm is left-looking: the device loads a panel, updates it with all panels
 //!   on its left, which pass through the device, factors it and stores it.
-//! - `distributed`: several devices hold the matrix together. The algorithm is that of `held`, and the device that has factored a panel sends
-//!   the panel to the other devices through host memory.
+//! - `distributed`: several devices hold the matrix together, each with groups of panels. The algorithm is right-looking: the panels of a group
+//!   update the next group first. The device that has factored a panel sends it to the other devices through host memory.
 //! - `shared`: the matrix stays in host memory, and all devices work on strips of it. The algorithm is right-looking, with lookahead.
 
 mod distributed;

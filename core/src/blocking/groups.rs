@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Blocking, LEAST_TILE, Lookahead, Place, Resources, block_count};
+use super::{Blocking, LEAST_TILE, Lookahead, Place, Resources, block_count, blocks, partition};
 use crate::plan::held_footprint;
 
 /// Number of blocks of a distributed matrix for each device, unless the blocks are then wider than [`WIDE_PANEL`]. With more blocks, the
@@ -51,11 +51,17 @@ pub(crate) fn groups(blocks: usize, shares: &[u32]) -> Vec<Group> {
     groups
 }
 
-/// A multiple of the number of operations with which a square matrix of `blocks` blocks of columns updates one of them: for each block on its
-/// left, the rows below that block's diagonal.
+/// Twice the number of blocks of elements that are computed in a block of columns of a square matrix: with the block itself and each block on its
+/// left, the blocks of elements from the diagonal down.
 #[allow(clippy::cast_precision_loss, reason = "numbers of blocks are small")]
 fn operations_of(block: usize, blocks: usize) -> f64 {
-    (block + 1) as f64 * (blocks - block / 2) as f64
+    ((block + 1) * (2 * blocks - block)) as f64
+}
+
+/// The columns of all blocks of a matrix with `n` columns: the panels, and on the right of them blocks of the width of the widest panel.
+pub(crate) fn distributed_blocks(panels: &[Range<usize>], n: usize) -> Vec<Range<usize>> {
+    let (end, width) = (panels.last().map_or(0, |panel| panel.end), panels.iter().map(Range::len).max().unwrap_or(1));
+    panels.iter().cloned().chain(blocks(&(end..n), width)).collect()
 }
 
 impl Resources {
@@ -75,22 +81,27 @@ impl Resources {
         Some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
     }
 
-    /// Whether the devices have room for a matrix in blocks of `nb` columns that they hold together.
+    /// Whether the devices have room for a matrix in panels of `nb` columns that they hold together.
     fn holds_distributed(&self, m: usize, n: usize, nb: usize) -> bool {
         if block_count(n, nb) > MAX_DISTRIBUTED_BLOCKS {
             return false;
         }
-        let groups = groups(block_count(n, nb), &self.shares);
-        let longest = groups.iter().map(|group| group.blocks.len()).fold(0, usize::max);
-        let taken = |blocks: usize| held_footprint(blocks.saturating_mul(nb), longest.saturating_mul(nb));
+        let panels = partition(m.min(n), nb);
+        let Some(width) = panels.iter().map(Range::len).max() else { return false };
+        let blocks = distributed_blocks(&panels, n);
+        let groups = groups(blocks.len(), &self.shares);
+        let columns = |group: &Group| blocks[group.blocks.end - 1].end - blocks[group.blocks.start].start;
+        let longest = groups.iter().map(columns).fold(0, usize::max);
+        let taken = |columns: usize| held_footprint(columns, longest);
         let held = |device: usize| {
             let own = groups.iter().filter(|group| group.device == device);
-            own.map(|group| taken(group.blocks.len())).fold(0, usize::saturating_add)
+            own.map(|group| taken(columns(group))).fold(0, usize::saturating_add)
         };
         // the panels of a group update columns until those of the next group have been received
-        let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add((2 * longest).saturating_mul(taken(1)));
+        let received = 2 * groups.first().map_or(0, |group| group.blocks.len()) * taken(width);
+        let most = (0..self.devices()).map(held).fold(0, usize::max).saturating_add(received);
         let fits = |columns: usize, limit: Option<usize>| limit.is_some_and(|limit| columns <= limit / self.element / m.max(1));
-        fits(most, self.memory.map(|memory| memory / 8 * 7)) && fits(taken(longest), self.buffer)
+        fits(most, self.memory.map(|memory| memory / 8 * 7)) && fits(longest, self.buffer)
     }
 }
 

@@ -24,14 +24,16 @@ impl Curve {
         if amount <= self.0[0].0 { self.0[0].1 } else { self.extended(amount) }
     }
 
-    /// Estimates the seconds as [`Self::seconds`] does, but beyond the last measured point each further unit takes as long as a unit between the
-    /// last two points. A link has a largest rate, which a slope on logarithmic axes would exceed.
-    pub fn seconds_at_last_rate(&self, amount: f64) -> f64 {
+    /// Estimates the seconds of a transfer. Up to the last measured point, the estimate is that of [`Self::seconds`]. Beyond it, each further byte
+    /// takes as long as a byte between the last two points, but at most the mean time of a byte of the last point. A link has a largest rate, which
+    /// a slope on logarithmic axes would exceed.
+    pub fn transfer_seconds(&self, bytes: f64) -> f64 {
         match self.0[..] {
-            [.., (from, start), (to, end)] if amount > to => {
-                end + (amount - to) * ((end - start) / (to - from)).clamp(0.0, end / to)
+            [.., (from, start), (to, end)] if bytes > to => {
+                let (of_byte, mean) = ((end - start) / (to - from), end / to);
+                end + (bytes - to) * if of_byte > 0.0 { of_byte.min(mean) } else { mean }
             }
-            _ => self.seconds(amount),
+            _ => self.seconds(bytes),
         }
     }
 
@@ -174,12 +176,13 @@ mod tests {
     fn transfers_beyond_the_measured_ones_have_the_rate_of_the_last_two() {
         let link = Curve(vec![(10.0, 3.0), (20.0, 4.0), (40.0, 8.0)]);
         for (bytes, expected) in [(5.0, 3.0), (20.0, 4.0), (140.0, 28.0)] {
-            near(link.seconds_at_last_rate(bytes), expected);
+            near(link.transfer_seconds(bytes), expected);
         }
         // a latency that the last two transfers share
-        near(Curve(vec![(10.0, 6.0), (20.0, 7.0)]).seconds_at_last_rate(120.0), 17.0);
-        // a rate that falls no further than to the mean rate
-        near(Curve(vec![(10.0, 1.0), (20.0, 4.0)]).seconds_at_last_rate(40.0), 8.0);
-        near(Curve(vec![(10.0, 1.0)]).seconds_at_last_rate(40.0), 4.0);
+        near(Curve(vec![(10.0, 6.0), (20.0, 7.0)]).transfer_seconds(120.0), 17.0);
+        // the mean rate, since the last transfer was slower than proportional, took no longer than the one before, or is the only one
+        near(Curve(vec![(10.0, 1.0), (20.0, 4.0)]).transfer_seconds(40.0), 8.0);
+        near(Curve(vec![(10.0, 4.0), (20.0, 4.0)]).transfer_seconds(40.0), 8.0);
+        near(Curve(vec![(10.0, 1.0)]).transfer_seconds(40.0), 4.0);
     }
 }

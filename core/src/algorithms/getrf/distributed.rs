@@ -2,17 +2,19 @@
 //! panel. Each device holds groups of consecutive blocks ([`groups`]), whose panels it factors one after the other.
 //!
 //! The device that has factored a panel sends it with its pivots through host memory to the other devices, and updates the rest of the group. The
-//! panels of group g then update group g+1, which is factored next, and only then the groups on the right of it, while the device of group g+1
-//! factors. The plan also states the tasks in this order: what the next panel waits for comes before the updates that all devices can make
-//! meanwhile. When the panels of group g have updated all columns, the devices exchange the rows of the columns on the left, and store the rows
-//! beside the group, which are final.
+//! panels of group g then update group g+1, which is factored next. They update the groups beyond it while the device of group g+1 factors. When
+//! the panels of a group have updated all columns, the devices exchange the rows of the columns on the left, and store the rows beside the group,
+//! which are final.
 //!
-//! A group is loaded when the panels of the first group update it.
+//! A device takes its first ready task in the order of the plan. Therefore the panels of group g+1 come before the updates of the groups beyond it
+//! with the panels of group g.
+//!
+//! The first group is loaded first. The plan loads each other group just before the panels of the first group update it.
 
 use std::ops::Range;
 
 use super::{Matrices, Panel, Problem, exchange, of_update, region, update_strip};
-use crate::blocking::{Group, groups, partition};
+use crate::blocking::{Group, distributed_blocks, groups};
 use crate::command::PanelShape;
 use crate::instruction::{Instruction, Tile};
 use crate::plan::Plan;
@@ -28,31 +30,9 @@ struct Distribution<'a> {
     groups_of: Vec<Vec<usize>>,
 }
 
-/// The held registers of a factorisation.
-struct Held {
-    /// The groups of columns of A.
-    groups: Vec<Tile>,
-    /// For each panel and each device, the part of A below and including the diagonal block of the panel. `None` if the device updates no
-    /// column with the panel.
-    panels: Vec<Vec<Option<Tile>>>,
-    /// For each panel and each device, the pivots of the panel.
-    pivots: Vec<Vec<Tile>>,
-    /// For each device, the number of the first zero pivot.
-    info: Vec<Tile>,
-}
-
-/// Some columns of a group.
-#[derive(Clone)]
-struct Part {
-    group: usize,
-    cols: Range<usize>,
-}
-
 impl<'a> Distribution<'a> {
     fn new(p: &'a Problem, panels: &'a [Range<usize>], shares: &[u32]) -> Self {
-        let width = panels.iter().map(Range::len).max().unwrap_or(1);
-        let beyond = partition(p.n - p.order(), width).into_iter().map(|cols| p.order() + cols.start..p.order() + cols.end);
-        let blocks: Vec<_> = panels.iter().cloned().chain(beyond).collect();
+        let blocks = distributed_blocks(panels, p.n);
         let groups = groups(blocks.len(), shares);
         let mut groups_of = vec![Vec::new(); shares.len()];
         groups.iter().enumerate().for_each(|(at, group)| groups_of[group.device].push(at));
@@ -73,14 +53,12 @@ impl<'a> Distribution<'a> {
         self.groups[self.group_of(block)].device
     }
 
-    /// The columns of a group.
-    fn cols(&self, group: usize) -> Range<usize> {
-        let blocks = &self.groups[group].blocks;
+    /// The columns of some blocks.
+    fn cols(&self, blocks: &Range<usize>) -> Range<usize> {
         self.blocks[blocks.start].start..self.blocks[blocks.end - 1].end
     }
 
-    /// Number of groups with panels.
-    fn factored(&self) -> usize {
+    fn groups_with_panels(&self) -> usize {
         self.group_of(self.panels.len() - 1) + 1
     }
 
@@ -90,39 +68,25 @@ impl<'a> Distribution<'a> {
         blocks.start..blocks.end.min(self.panels.len())
     }
 
-    /// The strips in which the panels of `group` update another group: block by block while the blocks are loaded.
-    fn parts(&self, group: usize, other: usize) -> Vec<Part> {
-        match group {
-            0 => self.groups[other].blocks.clone().map(|block| self.of_blocks(block..block + 1)).collect(),
-            _ => vec![Part { group: other, cols: self.cols(other) }],
-        }
-    }
-
-    /// The columns of some blocks of a group.
-    fn of_blocks(&self, blocks: Range<usize>) -> Part {
-        Part { group: self.group_of(blocks.start), cols: self.blocks[blocks.start].start..self.blocks[blocks.end - 1].end }
-    }
-
-    /// The shape of the next panel that a device factors while the panels of a group update columns on the right of the next group. `None` if the
-    /// device does not hold the next group.
-    fn beside(&self, group: usize, device: usize) -> Option<PanelShape> {
-        let next = self.groups.get(group + 1).filter(|next| next.device == device)?;
-        self.shape(next.blocks.start)
-    }
-
     /// The shape of panel `k`, if there is one.
     fn shape(&self, k: usize) -> Option<PanelShape> {
         self.panels.get(k).map(|panel| PanelShape { rows: self.p.m - panel.start, cols: panel.len() })
     }
 
-    /// Whether a device holds any columns.
-    fn takes_part(&self, device: usize) -> bool {
-        !self.groups_of[device].is_empty()
+    /// The shape of the first panel of the group after `group`, if a device factors it.
+    fn next_panel_on(&self, device: usize, group: usize) -> Option<PanelShape> {
+        let next = self.groups.get(group + 1).filter(|next| next.device == device)?;
+        self.shape(next.blocks.start)
     }
 
     /// Whether a device needs the elements of panel `k`, which another device factors.
     fn receives(&self, device: usize, k: usize) -> bool {
         device != self.owner(k) && self.groups_of[device].last().is_some_and(|&last| last > self.group_of(k))
+    }
+
+    /// The devices that hold columns, other than the one that factors panel `k`.
+    fn others(&self, k: usize) -> impl Iterator<Item = usize> {
+        self.devices().filter(move |&device| device != self.owner(k) && !self.groups_of[device].is_empty())
     }
 
     /// The device that factors the panel after panel `k`.
@@ -136,43 +100,37 @@ impl<'a> Distribution<'a> {
         self.owner_after(k) != Some(self.owner(k))
     }
 
-    /// The devices other than `but` that hold columns.
-    fn others(&self, but: usize) -> impl Iterator<Item = usize> {
-        self.devices().filter(move |&device| device != but && self.takes_part(device))
-    }
-
-    /// The device that stores the rows beside a group only after it has sent the panels of the group after the next one. A lane runs transfers in
-    /// the order of the plan, and other devices wait for these panels.
-    fn sends_first(&self, group: usize) -> Option<usize> {
-        (group + 2 < self.factored()).then(|| self.groups[group + 2].device)
+    /// The device that stores the rows beside a group late: after it has sent the panels of the group after the next one, for which other devices
+    /// wait.
+    fn stores_late(&self, group: usize) -> Option<usize> {
+        (group + 2 < self.groups_with_panels()).then(|| self.groups[group + 2].device)
     }
 
     /// The rows beside panel `k`. The last panel also has the rows below it.
-    fn rows(&self, k: usize) -> Range<usize> {
+    fn rows_beside(&self, k: usize) -> Range<usize> {
         let end = if k + 1 == self.panels.len() { self.p.m } else { self.panels[k].end };
         self.panels[k].start..end
     }
 }
 
-/// Adds the tasks of a factorisation to a plan. `shares` are the relative numbers of columns that the devices hold.
+/// The held registers of a factorisation.
+struct Held {
+    /// The groups of columns of A.
+    groups: Vec<Tile>,
+    /// For each panel and each device, the part of A below and including the diagonal block of the panel. `None` if the device updates no
+    /// column with the panel.
+    panels: Vec<Vec<Option<Tile>>>,
+    /// For each panel and each device, the pivots of the panel.
+    pivots: Vec<Vec<Tile>>,
+    /// For each device, the number of the first zero pivot.
+    info: Vec<Tile>,
+}
+
+/// Adds the tasks of a factorisation to a plan. `shares` are the relative numbers of operations of the devices.
 pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>], shares: &[u32]) {
     let d = Distribution::new(p, panels, shares);
     let held = hold(plan, &d, m);
-    plan.task_on(d.owner(0), "load info", held.info[d.owner(0)].region);
-    plan.load(held.info[d.owner(0)]);
-    d.groups[0].blocks.clone().for_each(|block| load(plan, &d, &held, block));
-    plan.task_on(d.owner(0), "panel", region(&(0..p.m), &panels[0]));
-    factor(plan, &d, &held, 0);
-    for group in 0..d.factored() {
-        factor_group(plan, &d, &held, group);
-        if group > 0 {
-            finish(plan, &d, &held, group - 1);
-        }
-        if group + 1 < d.groups.len() {
-            update_group(plan, &d, &held, group, group + 1);
-        }
-    }
-    finish(plan, &d, &held, d.factored() - 1);
+    Emitter { plan, d, held }.emit();
 }
 
 /// Number of commands that [`emit`] adds.
@@ -183,12 +141,13 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> 
         // the owner stores the pivots, the panel if another device needs it, and `info` if it passes on
         let of_send = 1 + usize::from(receivers > 0) + usize::from(d.passes_info(k));
         // the other devices load the pivots, and some of them the panel; another owner of the next panel loads `info`
-        let of_receive = d.others(d.owner(k)).count() + receivers + usize::from(d.owner_after(k).is_some() && d.passes_info(k));
-        // in its own group and the next one, the first block and the others
-        let of_blocks = |blocks: Range<usize>| blocks.len().min(2);
-        let next = d.groups.get(group + 1).map_or(0, |next| of_blocks(next.blocks.clone()));
-        let beyond = (group + 2..d.groups.len()).map(|other| d.parts(group, other).len()).sum::<usize>();
-        let updates = of_blocks(k + 1..d.groups[group].blocks.end) + next + beyond;
+        let of_receive = d.others(k).count() + receivers + usize::from(d.owner_after(k).is_some() && d.passes_info(k));
+        // in its own group and the next one, the panel updates the first block and the others
+        let of_group = |blocks: Range<usize>| blocks.len().min(2);
+        let next = d.groups.get(group + 1).map_or(d.blocks.len()..d.blocks.len(), |next| next.blocks.clone());
+        // beyond the next group, it updates whole groups, or blocks if it belongs to the first group
+        let beyond = if group == 0 { d.blocks.len() - next.end } else { d.groups.len().saturating_sub(group + 2) };
+        let updates = of_group(k + 1..d.groups[group].blocks.end) + of_group(next) + beyond;
         let exchanges = if p.pivoting { group + usize::from(k > d.groups[group].blocks.start) } else { 0 };
         // the panel is factored, and the rows beside it are stored
         1 + of_send + of_receive + updates * of_update(p, &panels[k]) + exchanges + d.groups.len()
@@ -198,8 +157,8 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> 
 }
 
 fn hold(plan: &mut Plan, d: &Distribution<'_>, m: Matrices) -> Held {
-    let groups =
-        d.groups.iter().enumerate().map(|(at, group)| plan.hold_from_start(group.device, m.a, &(0..d.p.m), &d.cols(at))).collect();
+    let of_group = |group: &Group| plan.hold_from_start(group.device, m.a, &(0..d.p.m), &d.cols(&group.blocks));
+    let groups = d.groups.iter().map(of_group).collect();
     let mut panels = Vec::new();
     for (k, cols) in d.panels.iter().enumerate() {
         let mut on = |device| d.receives(device, k).then(|| plan.hold(device, m.a, &(cols.start..d.p.m), cols));
@@ -210,149 +169,172 @@ fn hold(plan: &mut Plan, d: &Distribution<'_>, m: Matrices) -> Held {
     Held { groups, panels, pivots, info: on_each(m.info, &(0..1)) }
 }
 
-/// Adds the task that loads a block.
-fn load(plan: &mut Plan, d: &Distribution<'_>, held: &Held, block: usize) {
-    plan.task_on(d.owner(block), "load", region(&(0..d.p.m), &d.blocks[block]));
-    plan.load(from_row(d, held, 0, &d.of_blocks(block..block + 1)));
+/// A plan, and the registers for which tasks are added to it.
+struct Emitter<'p, 'a> {
+    plan: &'p mut Plan,
+    d: Distribution<'a>,
+    held: Held,
 }
 
-/// The elements of some columns from a row on.
-fn from_row(d: &Distribution<'_>, held: &Held, row: usize, part: &Part) -> Tile {
-    let first = d.cols(part.group).start;
-    held.groups[part.group].sub(row, part.cols.start - first, d.p.m - row, part.cols.len())
-}
-
-/// Panel `k` in the memory of a device.
-fn panel_on(d: &Distribution<'_>, held: &Held, k: usize, device: usize) -> Panel {
-    let first_row = d.panels[k].start;
-    let l = held.panels[k][device].unwrap_or_else(|| from_row(d, held, first_row, &d.of_blocks(k..k + 1)));
-    Panel { l, ipiv: held.pivots[k][device], first_row }
-}
-
-/// Adds the command of the factorisation of panel `k`.
-fn factor(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
-    let (device, first_row) = (d.owner(k), d.panels[k].start);
-    let (a, ipiv, info) = (from_row(d, held, first_row, &d.of_blocks(k..k + 1)), held.pivots[k][device], held.info[device]);
-    plan.exec(Instruction::Getrf { pivoting: d.p.pivoting, first_row, a, ipiv, info });
-}
-
-/// Adds the tasks that move a factored panel through host memory to the other devices.
-fn send(plan: &mut Plan, d: &Distribution<'_>, held: &Held, k: usize) {
-    let (owner, place) = (d.owner(k), region(&(d.panels[k].start..d.p.m), &d.panels[k]));
-    plan.task_on(owner, "send", place);
-    plan.st(held.pivots[k][owner]);
-    if d.others(owner).any(|device| d.receives(device, k)) {
-        plan.st(from_row(d, held, d.panels[k].start, &d.of_blocks(k..k + 1)));
+impl Emitter<'_, '_> {
+    fn emit(mut self) {
+        let first = self.d.owner(0);
+        self.plan.task_on(first, "load info", self.held.info[first].region);
+        self.plan.load(self.held.info[first]);
+        self.load(0);
+        self.begin("panel", 0..self.d.p.m, &(0..1));
+        self.factor(0);
+        for group in 0..self.d.groups_with_panels() {
+            self.factor_group(group);
+            if let Some(stored) = group.checked_sub(2) {
+                self.store_rows(stored, self.d.groups[group].device);
+            }
+            if group > 0 {
+                self.finish(group - 1);
+            }
+            if group + 1 < self.d.groups.len() {
+                self.update_group(group, group + 1);
+            }
+        }
+        self.finish(self.d.groups_with_panels() - 1);
     }
-    if d.passes_info(k) {
-        plan.st(held.info[owner]);
+
+    /// Begins the task `what` of the device that holds some blocks of a group. Its result are these rows of the blocks.
+    fn begin(&mut self, what: &'static str, rows: Range<usize>, blocks: &Range<usize>) {
+        self.plan.task_on(self.d.owner(blocks.start), what, region(&rows, &self.d.cols(blocks)));
     }
-    for device in d.others(owner) {
-        plan.task_on(device, "receive", place);
-        plan.load(held.pivots[k][device]);
-        held.panels[k][device].into_iter().for_each(|panel| plan.load(panel));
-        if d.owner_after(k) == Some(device) {
-            plan.load(held.info[device]);
+
+    /// The elements of some blocks of a group from a row on.
+    fn from_row(&self, row: usize, blocks: &Range<usize>) -> Tile {
+        let (d, cols) = (&self.d, self.d.cols(blocks));
+        let group = d.group_of(blocks.start);
+        self.held.groups[group].sub(row, cols.start - d.cols(&d.groups[group].blocks).start, d.p.m - row, cols.len())
+    }
+
+    /// Adds the tasks that load the blocks of a group.
+    fn load(&mut self, group: usize) {
+        for block in self.d.groups[group].blocks.clone() {
+            self.begin("load", 0..self.d.p.m, &(block..block + 1));
+            self.plan.load(self.from_row(0, &(block..block + 1)));
         }
     }
-}
 
-/// Adds the tasks that send the panels of a group, of which the first is factored, and update the rest of the group with each panel.
-fn factor_group(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize) {
-    let blocks = &d.groups[group].blocks;
-    for k in d.panels_of(group) {
-        send(plan, d, held, k);
-        update_blocks(plan, d, held, k, k + 1..blocks.end, d.shape(k + 1));
+    /// Adds the command of the factorisation of panel `k`.
+    fn factor(&mut self, k: usize) {
+        let (device, first_row) = (self.d.owner(k), self.d.panels[k].start);
+        let (a, ipiv, info) = (self.from_row(first_row, &(k..k + 1)), self.held.pivots[k][device], self.held.info[device]);
+        self.plan.exec(Instruction::Getrf { pivoting: self.d.p.pivoting, first_row, a, ipiv, info });
     }
-    if let Some(stored) = group.checked_sub(2) {
-        store_rows(plan, d, held, stored, d.groups[group].device);
-    }
-}
 
-/// Adds the tasks that update the group `other` with the panels of a group, and factor its first panel if it comes next. The first group also
-/// loads the other one.
-fn update_group(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize, other: usize) {
-    let (blocks, beside_panel) = (d.groups[other].blocks.clone(), d.beside(group, d.groups[other].device));
-    if group == 0 {
-        blocks.clone().for_each(|block| load(plan, d, held, block));
-    }
-    if other == group + 1 {
-        d.panels_of(group).for_each(|k| update_blocks(plan, d, held, k, blocks.clone(), beside_panel));
-        return;
-    }
-    for part in d.parts(group, other) {
-        d.panels_of(group).for_each(|k| update(plan, d, held, "update", k, &part, beside_panel));
-    }
-}
-
-/// Adds the tasks that update some blocks of a group with panel `k`. The task of the first block also factors it if it is panel k+1, so that both
-/// run in one kernel queue. The other blocks are updated `beside_panel`.
-fn update_blocks(
-    plan: &mut Plan,
-    d: &Distribution<'_>,
-    held: &Held,
-    k: usize,
-    blocks: Range<usize>,
-    beside_panel: Option<PanelShape>,
-) {
-    let (first, others) = (blocks.start, blocks.start + 1..blocks.end);
-    if !others.is_empty() {
-        update(plan, d, held, "update", k, &d.of_blocks(others), beside_panel);
-    }
-    if !blocks.is_empty() {
-        let is_panel = first == k + 1 && first < d.panels.len();
-        update(plan, d, held, if is_panel { "panel" } else { "update" }, k, &d.of_blocks(first..first + 1), None);
-        if is_panel {
-            factor(plan, d, held, first);
+    /// Adds the tasks that move a factored panel through host memory to the other devices.
+    fn send(&mut self, k: usize) {
+        let panel = self.from_row(self.d.panels[k].start, &(k..k + 1));
+        let Emitter { plan, d, held } = self;
+        let (owner, place) = (d.owner(k), region(&(d.panels[k].start..d.p.m), &d.panels[k]));
+        plan.task_on(owner, "send", place);
+        plan.st(held.pivots[k][owner]);
+        if d.devices().any(|device| d.receives(device, k)) {
+            plan.st(panel);
+        }
+        if d.passes_info(k) {
+            plan.st(held.info[owner]);
+        }
+        for device in d.others(k) {
+            plan.task_on(device, "receive", place);
+            plan.load(held.pivots[k][device]);
+            held.panels[k][device].into_iter().for_each(|panel| plan.load(panel));
+            if d.owner_after(k) == Some(device) {
+                plan.load(held.info[device]);
+            }
         }
     }
-}
 
-/// Adds the task `what` that updates some columns of a group with panel `k`.
-fn update(
-    plan: &mut Plan,
-    d: &Distribution<'_>,
-    held: &Held,
-    what: &'static str,
-    k: usize,
-    part: &Part,
-    beside_panel: Option<PanelShape>,
-) {
-    let (device, row) = (d.groups[part.group].device, d.panels[k].start);
-    plan.task_on(device, what, region(&(row..d.p.m), &part.cols));
-    update_strip(plan, d.p, &panel_on(d, held, k, device), from_row(d, held, row, part), beside_panel);
-}
-
-/// Adds the tasks that update the groups beyond the next one with the panels of a group, exchange rows on the left of the panels, and store the
-/// rows beside them.
-fn finish(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize) {
-    (group + 2..d.groups.len()).for_each(|other| update_group(plan, d, held, group, other));
-    if d.p.pivoting {
-        (0..=group).for_each(|left| exchange_left(plan, d, held, group, left));
+    /// Adds the tasks that send the panels of a group, of which the first is factored, and update the rest of the group with each panel.
+    fn factor_group(&mut self, group: usize) {
+        for k in self.d.panels_of(group) {
+            self.send(k);
+            self.update_blocks(k, k + 1..self.d.groups[group].blocks.end, self.d.shape(k + 1));
+        }
     }
-    for device in d.devices().filter(|&device| d.sends_first(group) != Some(device)) {
-        store_rows(plan, d, held, group, device);
-    }
-}
 
-/// Adds the task that exchanges rows of the columns of group `left` on the left of the panels of a group.
-fn exchange_left(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize, left: usize) {
-    let (device, cols) = (d.groups[left].device, d.cols(left));
-    let panels: Vec<_> = d.panels_of(group).filter(|&k| d.panels[k].start > cols.start).collect();
-    let Some(&first) = panels.first() else { return };
-    plan.task_on(device, "exchange", region(&(d.panels[first].start..d.p.m), &cols));
-    for k in panels {
-        let (row, part) = (d.panels[k].start, Part { group: left, cols: cols.start..cols.end.min(d.panels[k].start) });
-        exchange(plan, row, from_row(d, held, row, &part), held.pivots[k][device], d.beside(group, device));
+    /// Adds the tasks that update the group `other` with the panels of a group, and factor its first panel if it comes next. The first group also
+    /// loads the other one, and updates a group beyond the next one block by block.
+    fn update_group(&mut self, group: usize, other: usize) {
+        let Group { device, blocks } = self.d.groups[other].clone();
+        let beside_panel = self.d.next_panel_on(device, group);
+        if group == 0 {
+            self.load(other);
+        }
+        if other == group + 1 {
+            self.d.panels_of(group).for_each(|k| self.update_blocks(k, blocks.clone(), beside_panel));
+            return;
+        }
+        let length = if group == 0 { 1 } else { blocks.len() };
+        for first in blocks.step_by(length) {
+            self.d.panels_of(group).for_each(|k| self.update("update", k, &(first..first + length), beside_panel));
+        }
     }
-}
 
-/// Adds the tasks of a device that store the rows beside the panels of a group. There is a task for each panel and each of the device's groups, so
-/// that a lane can send a panel between two of them.
-fn store_rows(plan: &mut Plan, d: &Distribution<'_>, held: &Held, group: usize, device: usize) {
-    for (k, part) in d.panels_of(group).flat_map(|k| d.groups_of[device].iter().map(move |&own| (k, own))) {
-        let (rows, cols) = (d.rows(k), d.cols(part));
-        plan.task_on(device, "store", region(&rows, &cols));
-        plan.st(from_row(d, held, rows.start, &Part { group: part, cols: cols.clone() }).sub(0, 0, rows.len(), cols.len()));
+    /// Adds the tasks that update some blocks of a group with panel `k`. The first block is updated by a task of its own. If it is panel k+1, this
+    /// task also factors it, so that both run in one kernel queue. The other blocks come first, since a device needs less time to submit an update
+    /// than to submit the many kernels of a panel. If it has two kernel queues, both tasks run at the same time.
+    fn update_blocks(&mut self, k: usize, blocks: Range<usize>, beside_panel: Option<PanelShape>) {
+        let (first, others) = (blocks.start, blocks.start + 1..blocks.end);
+        if !others.is_empty() {
+            self.update("update", k, &others, beside_panel);
+        }
+        if !blocks.is_empty() {
+            let is_panel = first == k + 1 && first < self.d.panels.len();
+            self.update(if is_panel { "panel" } else { "update" }, k, &(first..first + 1), None);
+            if is_panel {
+                self.factor(first);
+            }
+        }
+    }
+
+    /// Adds the task `what` that updates some blocks of a group with panel `k`.
+    fn update(&mut self, what: &'static str, k: usize, blocks: &Range<usize>, beside_panel: Option<PanelShape>) {
+        let (device, row) = (self.d.owner(blocks.start), self.d.panels[k].start);
+        self.begin(what, row..self.d.p.m, blocks);
+        let l = self.held.panels[k][device].unwrap_or_else(|| self.from_row(row, &(k..k + 1)));
+        let (panel, strip) = (Panel { l, ipiv: self.held.pivots[k][device], first_row: row }, self.from_row(row, blocks));
+        update_strip(self.plan, self.d.p, &panel, strip, beside_panel);
+    }
+
+    /// Adds the tasks that update the groups beyond the next one with the panels of a group, exchange rows on the left of the panels, and store the
+    /// rows beside them.
+    fn finish(&mut self, group: usize) {
+        (group + 2..self.d.groups.len()).for_each(|other| self.update_group(group, other));
+        if self.d.p.pivoting {
+            (0..=group).for_each(|left| self.exchange_left(group, left));
+        }
+        let late = self.d.stores_late(group);
+        self.d.devices().filter(|&device| late != Some(device)).for_each(|device| self.store_rows(group, device));
+    }
+
+    /// Adds the task that exchanges rows of the columns of group `left` on the left of the panels of a group.
+    fn exchange_left(&mut self, group: usize, left: usize) {
+        let Group { device, blocks } = self.d.groups[left].clone();
+        let panels: Vec<_> = self.d.panels_of(group).filter(|&k| k > blocks.start).collect();
+        let [Some(&first), Some(&last)] = [panels.first(), panels.last()] else { return };
+        self.begin("exchange", self.d.panels[first].start..self.d.p.m, &(blocks.start..blocks.end.min(last)));
+        for k in panels {
+            let (row, beside_panel) = (self.d.panels[k].start, self.d.next_panel_on(device, group));
+            let strip = self.from_row(row, &(blocks.start..blocks.end.min(k)));
+            exchange(self.plan, row, strip, self.held.pivots[k][device], beside_panel);
+        }
+    }
+
+    /// Adds the tasks of a device that store the rows beside the panels of a group. There is a task for each panel and each of the device's
+    /// groups, so that a lane can send a panel between two of them.
+    fn store_rows(&mut self, group: usize, device: usize) {
+        for k in self.d.panels_of(group) {
+            for own in self.d.groups_of[device].clone() {
+                let (rows, blocks) = (self.d.rows_beside(k), self.d.groups[own].blocks.clone());
+                self.begin("store", rows.clone(), &blocks);
+                let all = self.from_row(rows.start, &blocks);
+                self.plan.st(all.sub(0, 0, rows.len(), all.cols()));
+            }
+        }
     }
 }

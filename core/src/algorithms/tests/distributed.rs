@@ -9,9 +9,14 @@ fn on_two_devices() -> Plan {
     getrf::plan(&factorisation(80, 80, Layout::ColMajor), &Blocking { nb: 5, place, ..blocking(1) })
 }
 
-/// The group to which a row or a column belongs, and the device that holds the columns of the group.
-fn group(index: usize) -> (usize, usize) {
-    (index / 10, [0, 1, 1, 0][index / 10 % 4])
+/// The group to which a row or a column belongs.
+fn group_of(index: usize) -> usize {
+    index / 10
+}
+
+/// The device that holds a panel.
+fn device_of(panel: usize) -> usize {
+    [0, 1, 1, 0][panel / 2 % 4]
 }
 
 /// The positions of the tasks called `what` among all tasks, with their devices and regions.
@@ -29,7 +34,7 @@ fn the_device_of_a_group_sends_its_panels_before_it_stores_rows() {
     let stores = tasks(&plan, "store");
     assert_eq!((sends.len(), stores.len()), (16, 16 * 8));
     for (stored, device, rows) in stores {
-        let of_later: Vec<_> = sends.iter().filter(|(_, _, panel)| group(panel.col).0 == group(rows.row).0 + 2).collect();
+        let of_later: Vec<_> = sends.iter().filter(|(_, _, panel)| group_of(panel.col) == group_of(rows.row) + 2).collect();
         for (sent, sender, _) in of_later {
             assert_eq!(sent < &stored, *sender == device, "rows {rows:?} on device {device}");
         }
@@ -42,13 +47,13 @@ fn panels_come_before_updates_for_which_no_panel_waits() {
     let plan = on_two_devices();
     let (panels, updates) = (tasks(&plan, "panel"), tasks(&plan, "update"));
     let mut pairs = 0;
-    for (updated, _, columns) in updates.iter().filter(|(_, _, columns)| group(columns.col).0 > group(columns.row).0 + 1) {
-        for (factored, _, _) in panels.iter().filter(|(_, _, panel)| group(panel.col).0 == group(columns.row).0 + 1) {
+    for (updated, _, columns) in updates.iter().filter(|(_, _, columns)| group_of(columns.col) > group_of(columns.row) + 1) {
+        for (factored, _, _) in panels.iter().filter(|(_, _, panel)| group_of(panel.col) == group_of(columns.row) + 1) {
             assert!(factored < updated, "{columns:?}");
             pairs += 1;
         }
     }
-    // from group 0 twelve blocks are updated with two panels each, and from group g six, five, …, one groups
+    // the panels of group 0 update twelve blocks beyond group 1, and those of groups 1 to 5 update five, four, …, one groups
     assert_eq!(pairs, 2 * 2 * (12 + (1..=5).sum::<usize>()));
 }
 
@@ -69,7 +74,7 @@ fn pivots_and_panel_are_sent_before_info() {
         let tasks = plan.tasks().iter().filter(|task| task.label.what == what);
         tasks.map(|task| task.commands.clone().filter_map(matrix).collect()).collect()
     };
-    let passes_on = |k: usize| k + 1 == 16 || group(5 * k).1 != group(5 * k + 5).1;
+    let passes_on = |k: usize| k + 1 == 16 || device_of(k) != device_of(k + 1);
     let moved = |k: usize, info: bool| -> Vec<&str> {
         // no device needs the elements of the last two panels
         let names = [("ipiv", true), ("A", k < 14), ("info", info)];

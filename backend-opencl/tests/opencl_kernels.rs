@@ -1,5 +1,5 @@
 //! Tests of every instruction, with matrices so small that an OpenCL interpreter runs the tests on one thread.
-//! `cargo xtask test` also runs these tests, except three, under oclgrind, which detects data races and reads of uninitialised
+//! `cargo xtask test oclgrind` runs these tests, except three, under oclgrind, which detects data races and reads of uninitialised
 //! memory.
 
 use std::sync::Arc;

@@ -396,16 +396,6 @@ impl<'a, T: Element> MatMut<'a, T> {
         let part = |range: Range<usize>| MatMut { raw: self.raw.sub(&(0..rows), &range), marker: PhantomData };
         (part(0..col), part(col..cols))
     }
-
-    /// Splits the matrix into the rows before `row` and the rows from `row` on. The two returned views do not overlap.
-    ///
-    /// # Panics
-    /// Panics if `row` exceeds the number of rows.
-    #[must_use]
-    pub fn split_rows(self, row: usize) -> (Self, Self) {
-        let (top, bottom) = self.t().split_cols(row);
-        (top.t(), bottom.t())
-    }
 }
 
 /// Implements the methods that `MatRef` and `MatMut` have in common.

@@ -53,15 +53,12 @@ fn list(ws: &Workspace) -> Result<Result<String>> {
     Ok(Ok(all.into_iter().map(|item| format!("{item}\n")).collect()))
 }
 
-/// Returns the public items of a package, which `rustdoc` lists. The list is made with all features, in a target folder of its own,
-/// since `RUSTC_BOOTSTRAP` makes cargo build every crate again.
+/// Returns the public items of a package with all features, which `rustdoc` lists.
 fn items(ws: &Workspace, package: &str) -> Result<Result<Vec<String>>> {
-    let target = ws.target("api");
     let args = ["rustdoc", "--quiet", "--package", package, "--lib", "--all-features"];
     let json = ["--", "-Zunstable-options", "--output-format", "json", "--cap-lints", "allow"];
-    let cargo = ws.cargo(&[&args[..], &json].concat()).env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
-    cargo.run()?;
-    let file = target.join("doc").join(package.replace('-', "_")).with_extension("json");
+    ws.cargo(&[&args[..], &json].concat()).env("RUSTDOC", unstable_rustdoc(ws)?).run()?;
+    let file = ws.target("doc").join(package.replace('-', "_")).with_extension("json");
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let version = format_version(&text)?;
     if version != FORMAT {
@@ -71,6 +68,18 @@ fn items(ws: &Workspace, package: &str) -> Result<Result<Vec<String>>> {
     let builder = builder.omit_blanket_impls(true).omit_auto_trait_impls(true).omit_auto_derived_impls(true);
     let api = builder.build().map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(Ok(api.items().map(|item| without_modules(&item.to_string(), "lapidary_core::")).collect()))
+}
+
+/// Writes a script that runs rustdoc with unstable options, and returns its path. Only the script sets `RUSTC_BOOTSTRAP`: if cargo saw this
+/// variable, it would build every crate again.
+fn unstable_rustdoc(ws: &Workspace) -> Result<std::path::PathBuf> {
+    let path = ws.target("unstable-rustdoc");
+    let script = "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc \"$@\"\n";
+    std::fs::write(&path, script).map_err(|error| format!("{}: {error}", path.display()))?;
+    #[cfg(unix)]
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
 }
 
 /// Removes the modules from the paths of types of a crate, whose paths begin with `prefix`. The modules of the core are no part of the

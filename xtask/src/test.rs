@@ -24,9 +24,8 @@ pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--a
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
 /// Names of the steps in their order.
-const STEPS: [&str; 14] = [
-    "prepare", "fmt", "tidy", "clippy", "api", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "browser", "window",
-];
+const STEPS: [&str; 13] =
+    ["prepare", "fmt", "tidy", "clippy", "api", "msrv", "types", "loom", "sanitize", "tests", "foreign", "browser", "window"];
 
 /// Names of the steps that run only on request, since they take long and install many packages.
 const ON_REQUEST: [&str; 3] = ["oclgrind", "debian13", "systems"];
@@ -44,7 +43,6 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("clippy", || clippy(ws))?;
     steps.step("api", || api::check(ws))?;
     steps.step("msrv", || msrv(ws))?;
-    steps.step("wasm", || types::browser(ws))?;
     steps.step("types", || types::arm(ws))?;
     steps.step("loom", || loom(ws))?;
     steps.step("sanitize", || sanitize::run(ws))?;
@@ -80,7 +78,10 @@ fn clippy(ws: &Workspace) -> Result<String> {
     let args = [&["clippy", "--workspace", "--all-targets", "--all-features", "--"][..], &deny].concat();
     ws.cargo(&args).run()?;
     // links of doc comments to items that do not exist
-    ws.cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings").run().map(|()| String::new())
+    ws.cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--quiet"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .run()
+        .map(|()| String::new())
 }
 
 /// Builds the workspace with the oldest supported compiler, if this compiler is installed.

@@ -4,17 +4,9 @@ use crate::Result;
 use crate::cross;
 use crate::workspace::Workspace;
 
-/// Compiler target of a browser.
-const BROWSER: &[&str] = &["wasm32-unknown-unknown"];
-
 /// Compiler targets for which everything must compile. On 64-bit Arm Linux C's `char` is unsigned, Windows has DX12, and macOS has
 /// Metal.
 const SYSTEMS: &[&str] = &["aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc", "aarch64-apple-darwin"];
-
-/// Checks that the library compiles for a browser, with the devices of the browser.
-pub fn browser(ws: &Workspace) -> Result<String> {
-    check(ws, BROWSER, &["--package", "lapidary", "--no-default-features", "--features", "wgpu"])
-}
 
 /// Checks that the command-line program and its dependencies compile for 64-bit Arm Linux, where C's `char` is unsigned.
 pub fn arm(ws: &Workspace) -> Result<String> {

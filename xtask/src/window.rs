@@ -17,14 +17,18 @@ const PATIENCE: &str = "300";
 /// A picture of an empty window has fewer bytes.
 const LEAST_BYTES: u64 = 8192;
 
-/// Checks the formatting of the example, runs clippy and its tests, and runs the example on a display in memory. There the example solves
-/// systems, writes a picture of its window, and closes the window.
+/// Checks the formatting of the example, runs clippy and its tests in one build, and runs the example on a display in memory. There the example
+/// solves systems, writes a picture of its window, and closes the window.
 pub fn test(ws: &Workspace) -> Result<String> {
     let target = ws.target("window");
     let cargo = |args: &[&str]| ws.cargo(args).env("CARGO_TARGET_DIR", &target);
     ws.cargo(&["fmt", "--manifest-path", MANIFEST, "--check"]).run()?;
-    cargo(&["clippy", "--locked", "--all-targets", "--manifest-path", MANIFEST, "--", "-D", "warnings"]).run()?;
-    drivers::with_drivers_enabled(ws, cargo(&["test", "--locked", "--manifest-path", MANIFEST]))?.run()?;
+    let linted = |args: &[&str]| {
+        let tests = cargo(&[&["test", "--locked", "--manifest-path", MANIFEST], args].concat());
+        tests.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("RUSTFLAGS", "-D warnings")
+    };
+    linted(&["--no-run", "--all-targets"]).run()?;
+    drivers::with_drivers_enabled(ws, linted(&[]))?.run()?;
     if let Err(missing) = cross::install(DISPLAY) {
         return Ok(format!("tested without a display only: {missing}"));
     }

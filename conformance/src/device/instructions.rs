@@ -198,17 +198,21 @@ fn product_in_norm<T: Scalar>(
     let (of_a, of_b, of_c) = (a_there.operand(), b_there.operand(), c_there.operand());
     on.launch_under(conditions, &Instruction::Gemm { alpha, op_a, a: of_a, op_b, b: of_b, beta, c: of_c })?;
     let computed = on.fetch_beside::<T>(&c_there, 0.0)?;
-    let largest = |line: &mut dyn Iterator<Item = f64>| line.fold(0.0, |most: f64, x| most.max(x.abs()));
-    let rows: Vec<f64> = (0..m).map(|i| largest(&mut (0..k).map(|p| a.at(i, p)))).collect();
-    let cols: Vec<f64> = (0..n).map(|j| largest(&mut (0..k).map(|p| b.at(p, j)))).collect();
+    // the rows of A lie one after the other
+    let rows_of_a = a.t();
+    let largest = |line: &[f64]| line.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let rows: Vec<f64> = (0..m).map(|i| largest(rows_of_a.column(i))).collect();
     let mut worst = Worst::default();
-    for (i, j) in (0..n).flat_map(|j| (0..m).map(move |i| (i, j))) {
-        let terms = || (0..k).map(|p| a.at(i, p) * b.at(p, j));
-        let (exact, found) = (c.at(i, j) - terms().sum::<f64>(), computed.at(i, j));
-        let scale = c.at(i, j).abs() + terms().map(f64::abs).sum::<f64>();
-        let limit = bounds::gemm_componentwise::<T>(k).limit * scale + bounds::gemm_in_norm::<T>(k, [rows[i], cols[j]]);
-        let is_alike = found == exact || (found.is_nan() && exact.is_nan());
-        worst.record(if is_alike { 0.0 } else { (found - exact).abs() / limit }, (i, j));
+    for j in 0..n {
+        let (column, largest) = (b.column(j), largest(b.column(j)));
+        for (i, &row) in rows.iter().enumerate() {
+            let terms = rows_of_a.column(i).iter().zip(column).map(|(x, y)| x * y);
+            let (sum, magnitudes) = terms.fold((0.0, 0.0), |(sum, magnitudes), term| (sum + term, magnitudes + term.abs()));
+            let (exact, found, scale) = (c.at(i, j) - sum, computed.at(i, j), c.at(i, j).abs() + magnitudes);
+            let limit = bounds::gemm_componentwise::<T>(k).limit * scale + bounds::gemm_in_norm::<T>(k, [row, largest]);
+            let is_alike = found == exact || (found.is_nan() && exact.is_nan());
+            worst.record(if is_alike { 0.0 } else { (found - exact).abs() / limit }, (i, j));
+        }
     }
     on.seen(format!("{op_a}{op_b} in norm"), k).worst("program: gemm", bounds::accurate_in_norm(), worst)
 }

@@ -135,9 +135,29 @@ pub(crate) fn called_routines() -> Vec<Routine> {
     Routine::ALL.into_iter().filter(|routine| groups.iter().any(|group| group.calls.contains(routine))).collect()
 }
 
+/// All groups of properties in the precision of `T`. Each crate that grades subjects would compile the properties itself if this function
+/// called [`groups_of`].
+fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
+    match T::DTYPE {
+        DType::F32 => in_single_precision(),
+        DType::F64 => in_double_precision(),
+        other => unreachable!("{other} is no precision"),
+    }
+}
+
+#[inline(never)]
+fn in_single_precision() -> Vec<Group<AnySubject>> {
+    groups_of::<f32>()
+}
+
+#[inline(never)]
+fn in_double_precision() -> Vec<Group<AnySubject>> {
+    groups_of::<f64>()
+}
+
 /// All groups of properties in the precision of `T`. The properties of one name may form several groups, which call different
 /// routines.
-fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
+fn groups_of<T: Scalar>() -> Vec<Group<AnySubject>> {
     use Routine::{Gemm, Getrf, Getrs, Laswp, Trsm};
     const NONE: &[Routine] = &[];
     let group = |name, calls: &'static [Routine], entries| Group { name, calls, entries };

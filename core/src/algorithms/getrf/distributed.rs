@@ -205,7 +205,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The elements of some blocks of a group from a row on.
-    fn from_row(&self, row: usize, blocks: &Range<usize>) -> Tile {
+    fn rows_from(&self, row: usize, blocks: &Range<usize>) -> Tile {
         let (d, cols) = (&self.d, self.d.cols(blocks));
         let group = d.group_of(blocks.start);
         self.held.groups[group].sub(row, cols.start - d.cols(&d.groups[group].blocks).start, d.p.m - row, cols.len())
@@ -215,20 +215,20 @@ impl Emitter<'_, '_> {
     fn load(&mut self, group: usize) {
         for block in self.d.groups[group].blocks.clone() {
             self.begin("load", 0..self.d.p.m, &(block..block + 1));
-            self.plan.load(self.from_row(0, &(block..block + 1)));
+            self.plan.load(self.rows_from(0, &(block..block + 1)));
         }
     }
 
     /// Adds the command of the factorisation of panel `k`.
     fn factor(&mut self, k: usize) {
         let (device, first_row) = (self.d.owner(k), self.d.panels[k].start);
-        let (a, ipiv, info) = (self.from_row(first_row, &(k..k + 1)), self.held.pivots[k][device], self.held.info[device]);
+        let (a, ipiv, info) = (self.rows_from(first_row, &(k..k + 1)), self.held.pivots[k][device], self.held.info[device]);
         self.plan.exec(Instruction::Getrf { pivoting: self.d.p.pivoting, first_row, a, ipiv, info });
     }
 
     /// Adds the tasks that move a factored panel through host memory to the other devices.
     fn send(&mut self, k: usize) {
-        let panel = self.from_row(self.d.panels[k].start, &(k..k + 1));
+        let panel = self.rows_from(self.d.panels[k].start, &(k..k + 1));
         let Emitter { plan, d, held } = self;
         let (owner, place) = (d.owner(k), region(&(d.panels[k].start..d.p.m), &d.panels[k]));
         plan.task_on(owner, "send", place);
@@ -296,8 +296,8 @@ impl Emitter<'_, '_> {
     fn update(&mut self, what: &'static str, k: usize, blocks: &Range<usize>, beside_panel: Option<PanelShape>) {
         let (device, row) = (self.d.owner(blocks.start), self.d.panels[k].start);
         self.begin(what, row..self.d.p.m, blocks);
-        let l = self.held.panels[k][device].unwrap_or_else(|| self.from_row(row, &(k..k + 1)));
-        let (panel, strip) = (Panel { l, ipiv: self.held.pivots[k][device], first_row: row }, self.from_row(row, blocks));
+        let l = self.held.panels[k][device].unwrap_or_else(|| self.rows_from(row, &(k..k + 1)));
+        let (panel, strip) = (Panel { l, ipiv: self.held.pivots[k][device], first_row: row }, self.rows_from(row, blocks));
         update_strip(self.plan, self.d.p, &panel, strip, beside_panel);
     }
 
@@ -320,7 +320,7 @@ impl Emitter<'_, '_> {
         self.begin("exchange", self.d.panels[first].start..self.d.p.m, &(blocks.start..blocks.end.min(last)));
         for k in panels {
             let (row, beside_panel) = (self.d.panels[k].start, self.d.next_panel_on(device, group));
-            let strip = self.from_row(row, &(blocks.start..blocks.end.min(k)));
+            let strip = self.rows_from(row, &(blocks.start..blocks.end.min(k)));
             exchange(self.plan, row, strip, self.held.pivots[k][device], beside_panel);
         }
     }
@@ -332,7 +332,7 @@ impl Emitter<'_, '_> {
             for own in self.d.groups_of[device].clone() {
                 let (rows, blocks) = (self.d.rows_beside(k), self.d.groups[own].blocks.clone());
                 self.begin("store", rows.clone(), &blocks);
-                let all = self.from_row(rows.start, &blocks);
+                let all = self.rows_from(rows.start, &blocks);
                 self.plan.st(all.sub(0, 0, rows.len(), all.cols()));
             }
         }

@@ -5,8 +5,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use lapidary::Op;
 use lapidary_backend_cpu::{Team, fast, tile::Tile};
-use lapidary_core::Op;
 
 /// One product C ← C − op(A)·op(B) of column-major matrices without gaps.
 #[derive(Clone, Copy)]

@@ -50,6 +50,8 @@ pub enum Place {
     Distributed {
         /// The relative numbers of operations of the devices. At least one of them is positive.
         shares: Vec<u32>,
+        /// Number of consecutive blocks of columns in a group, which one device holds.
+        group: usize,
     },
     /// The only device of the call holds the whole matrix during the whole call.
     Held {

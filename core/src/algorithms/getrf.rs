@@ -118,7 +118,7 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
             Place::Shared | Place::Divided { .. } => shared::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Streamed => streamed::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Held { loads } => held::emit(&mut plan, p, matrices, &panels, *loads),
-            Place::Distributed { shares } => distributed::emit(&mut plan, p, matrices, &panels, shares),
+            Place::Distributed { shares, group } => distributed::emit(&mut plan, p, matrices, &panels, (shares, *group)),
         }
     }
     plan
@@ -138,7 +138,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
         Place::Shared | Place::Divided { .. } => shared::commands(p, &panels, blocking),
         Place::Streamed => streamed::commands(p, &panels, blocking),
         Place::Held { loads } => held::commands(p, &panels, *loads),
-        Place::Distributed { shares } => distributed::commands(p, &panels, shares),
+        Place::Distributed { shares, group } => distributed::commands(p, &panels, (shares, *group)),
     }
 }
 

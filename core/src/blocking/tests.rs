@@ -314,13 +314,17 @@ fn a_block_that_is_held_fits_in_a_buffer() {
     assert_eq!([4095, 4096, 16_384].map(|n| resources(1 << 40).getrf(n, n).nb), [4095, 512, 2048]);
 }
 
-/// Two devices hold a matrix that takes three quarters of their memory, with panels that are narrower than those of a smaller matrix.
+/// Two devices hold a matrix that takes three quarters of their memory in narrower panels than they would with more memory, and a matrix that takes
+/// five sixths also in shorter groups.
 #[test]
 fn panels_of_a_distributed_matrix_leave_room_for_the_matrix() {
-    let place = |memory| Resources { shares: vec![1; 2], ..copying(2, memory) }.getrf(120_000, 120_000);
-    let (much, little) = (place(1 << 40), place(120_000 * 120_000 * 8 / 2 / 3 * 4));
-    assert!(matches!(little.place, Place::Distributed { .. }), "{:?}", little.place);
-    assert!(little.nb < much.nb && little.nb >= 512, "{} of {}", little.nb, much.nb);
+    let each = 120_000 * 120_000 * 8 / 2;
+    let sizes = |memory| {
+        let blocking = Resources { shares: vec![1; 2], ..copying(2, memory) }.getrf(120_000, 120_000);
+        let Place::Distributed { group, .. } = blocking.place else { panic!("{:?}", blocking.place) };
+        (blocking.nb, group)
+    };
+    assert_eq!([1 << 40, each / 3 * 4, each / 5 * 6].map(sizes), [(2048, 4), (1024, 4), (1024, 1)]);
 }
 
 #[test]

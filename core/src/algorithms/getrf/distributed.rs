@@ -31,9 +31,9 @@ struct Distribution<'a> {
 }
 
 impl<'a> Distribution<'a> {
-    fn new(p: &'a Problem, panels: &'a [Range<usize>], shares: &[u32]) -> Self {
+    fn new(p: &'a Problem, panels: &'a [Range<usize>], (shares, group): (&[u32], usize)) -> Self {
         let blocks = distributed_blocks(panels, p.n);
-        let groups = groups(blocks.len(), shares);
+        let groups = groups(blocks.len(), shares, group);
         let mut groups_of = vec![Vec::new(); shares.len()];
         groups.iter().enumerate().for_each(|(at, group)| groups_of[group.device].push(at));
         Distribution { p, panels, blocks, groups, groups_of }
@@ -126,15 +126,16 @@ struct Held {
     info: Vec<Tile>,
 }
 
-/// Adds the tasks of a factorisation to a plan. `shares` are the relative numbers of operations of the devices.
-pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>], shares: &[u32]) {
+/// Adds the tasks of a factorisation to a plan. `shares` holds the relative numbers of operations of the devices, and the number of blocks of a
+/// group.
+pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>], shares: (&[u32], usize)) {
     let d = Distribution::new(p, panels, shares);
     let held = hold(plan, &d, m);
     Emitter { plan, d, held }.emit();
 }
 
 /// Number of commands that [`emit`] adds.
-pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32]) -> usize {
+pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: (&[u32], usize)) -> usize {
     let d = Distribution::new(p, panels, shares);
     let of_panel = |k: usize| {
         let (group, receivers) = (d.group_of(k), d.devices().filter(|&device| d.receives(device, k)).count());

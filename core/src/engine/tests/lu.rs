@@ -42,7 +42,7 @@ fn run_lu(
     device: impl Fn(usize) -> DigestDevice,
     how: impl Fn(&Schedule, &Runtimes, &[RawMat]) -> Result<(), RunError>,
 ) -> Result<u64, RunError> {
-    let devices = if let Place::Distributed { shares } = place { shares.len() } else { 1 };
+    let devices = if let Place::Distributed { shares, .. } = place { shares.len() } else { 1 };
     let mut factorisation = Factorisation::new(m, n);
     let plan = getrf::plan(&factorisation.problem, &Blocking { mc: m, nc: 4, kc: 2, nb, share: 1, place: place.clone() });
     let bindings = factorisation.bindings();
@@ -76,7 +76,7 @@ fn factored(
 #[test]
 fn columns_get_memory_before_the_first_command() {
     let size @ (m, n, _) = (20, 20, 2);
-    let place = Place::Distributed { shares: vec![1] };
+    let place = Place::Distributed { shares: vec![1], group: 2 };
     for (left, seed) in [0, 1, 4].into_iter().flat_map(|fifths| (0..16_u8).map(move |seed| (8 * m * n * fifths / 5, seed))) {
         let short = |needed| DigestDevice { left: Arc::new(AtomicUsize::new(left)), ..DigestDevice::new(Some(needed)) };
         let choices: Vec<u8> = (0..16).map(|i| seed.wrapping_mul(31).wrapping_add(i * 17)).collect();
@@ -89,7 +89,8 @@ fn place() -> impl Strategy<Value = Place> {
     prop_oneof![
         Just(Place::Streamed),
         Just(Place::Held { loads: true }),
-        prop::collection::vec(0..4_u32, 0..3).prop_map(|others| Place::Distributed { shares: [vec![2], others].concat() }),
+        (prop::collection::vec(0..4_u32, 0..3), 1..5_usize)
+            .prop_map(|(others, group)| Place::Distributed { shares: [vec![2], others].concat(), group }),
     ]
 }
 

@@ -51,7 +51,7 @@ pub enum Place {
         /// The relative numbers of operations of the devices. At least one of them is positive.
         shares: Vec<u32>,
         /// Number of consecutive blocks of columns in a group, which one device holds.
-        group: usize,
+        group_length: usize,
     },
     /// The only device of the call holds the whole matrix during the whole call.
     Held {
@@ -171,8 +171,8 @@ fn half(n: usize) -> usize {
 /// The facts about the devices of a call that determine the block sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// The share of each device of the call in the work, which is proportional to the speed of the device. A device holds columns of a matrix
-    /// whose updates take its share of the operations, or computes its share of a result. The share is 0 if the device is too slow. At least one share is positive.
+    /// The share of each device in the work of a call, in proportion to its speed. A device computes its share of a result, or holds columns of a
+    /// matrix whose updates take its share of the operations. The share is 0 if the device is too slow. At least one share is positive.
     pub shares: Vec<u32>,
     /// The smallest memory limit, in bytes, of the devices that copy. `None` if all devices work in place.
     pub memory: Option<usize>,

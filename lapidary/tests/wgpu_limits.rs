@@ -88,7 +88,7 @@ fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
 }
 
 /// Tests an adapter under the limits that every WebGPU device has, such as 16 KiB of workgroup memory and 256 invocations in a
-/// workgroup.
+/// workgroup. The step `browser` of `cargo xtask test` tests SwiftShader under these limits.
 #[test]
 fn under_the_limits_of_a_browser() {
     let Some((index, found)) = first() else { return };

@@ -118,7 +118,9 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
             Place::Shared | Place::Divided { .. } => shared::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Streamed => streamed::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Held { loads } => held::emit(&mut plan, p, matrices, &panels, *loads),
-            Place::Distributed { shares, group } => distributed::emit(&mut plan, p, matrices, &panels, (shares, *group)),
+            Place::Distributed { shares, group_length } => {
+                distributed::emit(&mut plan, p, matrices, &panels, shares, *group_length)
+            }
         }
     }
     plan
@@ -138,7 +140,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
         Place::Shared | Place::Divided { .. } => shared::commands(p, &panels, blocking),
         Place::Streamed => streamed::commands(p, &panels, blocking),
         Place::Held { loads } => held::commands(p, &panels, *loads),
-        Place::Distributed { shares, group } => distributed::commands(p, &panels, (shares, *group)),
+        Place::Distributed { shares, group_length } => distributed::commands(p, &panels, shares, *group_length),
     }
 }
 

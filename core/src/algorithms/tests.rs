@@ -71,8 +71,8 @@ fn plans() -> Vec<Plan> {
         for (layout, loads) in [(Layout::ColMajor, false), (Layout::ColMajor, true), (Layout::RowMajor, true)] {
             plans.push(getrf::plan(&factorisation(m, n, layout), &Blocking { place: Place::Held { loads }, ..blocking(9) }));
         }
-        for (shares, nb, group) in [(vec![1, 1], 4, 1), (vec![3, 0, 1], 4, 2), (vec![1, 1], 1, 3)] {
-            let distributed = Blocking { nb, place: Place::Distributed { shares, group }, ..blocking(1) };
+        for (shares, nb, group_length) in [(vec![1, 1], 4, 1), (vec![3, 0, 1], 4, 2), (vec![1, 1], 1, 3)] {
+            let distributed = Blocking { nb, place: Place::Distributed { shares, group_length }, ..blocking(1) };
             plans
                 .extend([Layout::ColMajor, Layout::RowMajor].map(|layout| getrf::plan(&factorisation(m, n, layout), &distributed)));
         }

@@ -14,7 +14,8 @@ const MAX_BLOCKS_PER_DEVICE: usize = 16;
 const MAX_DISTRIBUTED_BLOCKS: usize = 4096;
 /// Number of columns of a panel above which the products of updates are hardly faster.
 const WIDE_PANEL: usize = 1024;
-/// Maximum number of columns of a panel. A device needs longer for wider panels than it saves in the products.
+/// Maximum number of columns of a panel. The simulator predicts nearly equal times for 1024 and 2048 columns, and longer times for 3072 and 4480
+/// (bench/results/2026-11-27-lu-groups.txt).
 const WIDEST_PANEL: usize = 2048;
 
 /// Mean number of groups of the devices, if there are enough blocks. With more groups the devices finish closer together.
@@ -81,8 +82,8 @@ impl Resources {
         let shorter = |&length: &usize| (length > 1).then_some(length / 2);
         let lengths = std::iter::successors(Some(longest), shorter);
         let sizes = lengths.flat_map(|length| std::iter::successors(Some(widest), narrower).map(move |nb| (nb, length)));
-        let (nb, group) = sizes.into_iter().find(|&(nb, length)| self.holds_distributed(m, n, nb, length))?;
-        let place = Place::Distributed { shares: self.shares.clone(), group };
+        let (nb, group_length) = sizes.into_iter().find(|&(nb, length)| self.holds_distributed(m, n, nb, length))?;
+        let place = Place::Distributed { shares: self.shares.clone(), group_length };
         Some(Blocking { mc: m, nc: nb, kc: nb, nb, share: usize::MAX, place })
     }
 
@@ -94,6 +95,9 @@ impl Resources {
         let panels = partition(m.min(n), nb);
         let Some(width) = panels.iter().map(Range::len).max() else { return false };
         let blocks = distributed_blocks(&panels, n);
+        if blocks.len() > MAX_DISTRIBUTED_BLOCKS {
+            return false;
+        }
         let groups = groups(blocks.len(), &self.shares, length);
         let columns = |group: &Group| blocks[group.blocks.end - 1].end - blocks[group.blocks.start].start;
         let longest = groups.iter().map(columns).fold(0, usize::max);

@@ -321,10 +321,23 @@ fn panels_of_a_distributed_matrix_leave_room_for_the_matrix() {
     let each = 120_000 * 120_000 * 8 / 2;
     let sizes = |memory| {
         let blocking = Resources { shares: vec![1; 2], ..copying(2, memory) }.getrf(120_000, 120_000);
-        let Place::Distributed { group, .. } = blocking.place else { panic!("{:?}", blocking.place) };
-        (blocking.nb, group)
+        let Place::Distributed { group_length, .. } = blocking.place else { panic!("{:?}", blocking.place) };
+        (blocking.nb, group_length)
     };
     assert_eq!([1 << 40, each / 3 * 4, each / 5 * 6].map(sizes), [(2048, 4), (1024, 4), (1024, 1)]);
+}
+
+/// With enough memory, each of two devices holds at least four groups, of at most four blocks.
+#[test]
+fn groups_are_as_long_as_the_number_of_blocks_allows() {
+    let length = |blocks: usize| {
+        let resources = Resources { shares: vec![1; 2], ..copying(2, 1 << 40) };
+        match resources.distributed(4096, 4096, Some(4096 / blocks)).unwrap().place {
+            Place::Distributed { group_length, .. } => group_length,
+            place => panic!("{place:?}"),
+        }
+    };
+    assert_eq!([4, 8, 16, 24, 32, 64].map(length), [1, 1, 2, 3, 4, 4]);
 }
 
 #[test]
@@ -333,11 +346,11 @@ fn the_columns_of_a_distributed_matrix_fit_into_the_memory_of_each_device() {
         for shares in [vec![1, 1], vec![100, 30], vec![1, 1, 1], vec![100, 0]] {
             let resources = |limit| Resources { shares: shares.clone(), ..copying(shares.len(), limit) };
             let is_distributed = |limit: &usize| matches!(resources(*limit).getrf(m, n).place, Place::Distributed { .. });
-            // the smallest memory in which the matrix is distributed, up to a sixteenth of the memory
-            let limit = (10..40).flat_map(|power| (16..32).map(move |parts| parts << power)).find(is_distributed).unwrap();
+            // the smallest memory in which the matrix is distributed, up to a part in 64
+            let limit = (8..38).flat_map(|power| (64..128).map(move |parts| parts << power)).find(is_distributed).unwrap();
             let problem = getrf::Problem::pivoted((m, n), Layout::ColMajor, DType::F64);
             let plan = getrf::plan(&problem, &resources(limit).getrf(m, n));
-            // an eighth of the memory is not planned for, of which the pivots take less than a quarter
+            // the choice of the blocks leaves an eighth of the memory free, of which the plan may use a quarter, for the pivots
             let reach = Reach { memory: limit / 32 * 29, in_place: vec![false; 3], flops: 1.0, queues: 2 };
             Schedule::new(plan, vec![reach; shares.len()]).unwrap_or_else(|short| panic!("{m}×{n} on {shares:?}: {short:?}"));
         }

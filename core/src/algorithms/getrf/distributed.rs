@@ -31,9 +31,9 @@ struct Distribution<'a> {
 }
 
 impl<'a> Distribution<'a> {
-    fn new(p: &'a Problem, panels: &'a [Range<usize>], (shares, group): (&[u32], usize)) -> Self {
+    fn new(p: &'a Problem, panels: &'a [Range<usize>], shares: &[u32], group_length: usize) -> Self {
         let blocks = distributed_blocks(panels, p.n);
-        let groups = groups(blocks.len(), shares, group);
+        let groups = groups(blocks.len(), shares, group_length);
         let mut groups_of = vec![Vec::new(); shares.len()];
         groups.iter().enumerate().for_each(|(at, group)| groups_of[group.device].push(at));
         Distribution { p, panels, blocks, groups, groups_of }
@@ -126,17 +126,17 @@ struct Held {
     info: Vec<Tile>,
 }
 
-/// Adds the tasks of a factorisation to a plan. `shares` holds the relative numbers of operations of the devices, and the number of blocks of a
-/// group.
-pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>], shares: (&[u32], usize)) {
-    let d = Distribution::new(p, panels, shares);
+/// Adds the tasks of a factorisation to a plan. `shares` are the relative numbers of operations of the devices, and `group_length` is the number of
+/// blocks of a group.
+pub(super) fn emit(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>], shares: &[u32], group_length: usize) {
+    let d = Distribution::new(p, panels, shares, group_length);
     let held = hold(plan, &d, m);
     Emitter { plan, d, held }.emit();
 }
 
 /// Number of commands that [`emit`] adds.
-pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: (&[u32], usize)) -> usize {
-    let d = Distribution::new(p, panels, shares);
+pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32], group_length: usize) -> usize {
+    let d = Distribution::new(p, panels, shares, group_length);
     let of_panel = |k: usize| {
         let (group, receivers) = (d.group_of(k), d.devices().filter(|&device| d.receives(device, k)).count());
         // the owner stores the pivots, the panel if another device needs it, and `info` if it passes on
@@ -200,7 +200,7 @@ impl Emitter<'_, '_> {
         self.finish(self.d.groups_with_panels() - 1);
     }
 
-    /// Begins the task `what` of the device that holds some blocks of a group. Its result are these rows of the blocks.
+    /// Begins the task `what` of the device that holds some blocks of a group. The task changes or stores these rows of the blocks.
     fn begin(&mut self, what: &'static str, rows: Range<usize>, blocks: &Range<usize>) {
         self.plan.task_on(self.d.owner(blocks.start), what, region(&rows, &self.d.cols(blocks)));
     }
@@ -258,8 +258,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Adds the tasks that update the group `other` with the panels of a group, and factor its first panel if it comes next. The first group also
-    /// loads the other one, and updates a group beyond the next one block by block.
+    /// Adds the tasks that update the group `other` with the panels of a group, and factor its first panel if it comes next. For the
+    /// first group, the method also adds the tasks that load `other`, and updates a group beyond the next one block by block.
     fn update_group(&mut self, group: usize, other: usize) {
         let Group { device, blocks } = self.d.groups[other].clone();
         let beside_panel = self.d.next_panel_on(device, group);
@@ -278,7 +278,7 @@ impl Emitter<'_, '_> {
 
     /// Adds the tasks that update some blocks of a group with panel `k`. The first block is updated by a task of its own. If it is panel k+1, this
     /// task also factors it, so that both run in one kernel queue. The other blocks come first, since a device needs less time to submit an update
-    /// than to submit the many kernels of a panel. If it has two kernel queues, both tasks run at the same time.
+    /// than to submit the many kernels of a panel. If the device has two kernel queues, both tasks run at the same time.
     fn update_blocks(&mut self, k: usize, blocks: Range<usize>, beside_panel: Option<PanelShape>) {
         let (first, others) = (blocks.start, blocks.start + 1..blocks.end);
         if !others.is_empty() {

@@ -5,7 +5,7 @@ use crate::plan::Window;
 
 /// The plan of LU of order 80 in sixteen panels, of which two devices hold groups of two in the order 0, 1, 1, 0, ….
 fn on_two_devices() -> Plan {
-    let place = Place::Distributed { shares: vec![1, 1], group: 2 };
+    let place = Place::Distributed { shares: vec![1, 1], group_length: 2 };
     getrf::plan(&factorisation(80, 80, Layout::ColMajor), &Blocking { nb: 5, place, ..blocking(1) })
 }
 

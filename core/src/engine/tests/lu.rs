@@ -76,7 +76,7 @@ fn factored(
 #[test]
 fn columns_get_memory_before_the_first_command() {
     let size @ (m, n, _) = (20, 20, 2);
-    let place = Place::Distributed { shares: vec![1], group: 2 };
+    let place = Place::Distributed { shares: vec![1], group_length: 2 };
     for (left, seed) in [0, 1, 4].into_iter().flat_map(|fifths| (0..16_u8).map(move |seed| (8 * m * n * fifths / 5, seed))) {
         let short = |needed| DigestDevice { left: Arc::new(AtomicUsize::new(left)), ..DigestDevice::new(Some(needed)) };
         let choices: Vec<u8> = (0..16).map(|i| seed.wrapping_mul(31).wrapping_add(i * 17)).collect();
@@ -90,7 +90,7 @@ fn place() -> impl Strategy<Value = Place> {
         Just(Place::Streamed),
         Just(Place::Held { loads: true }),
         (prop::collection::vec(0..4_u32, 0..3), 1..5_usize)
-            .prop_map(|(others, group)| Place::Distributed { shares: [vec![2], others].concat(), group }),
+            .prop_map(|(others, group_length)| Place::Distributed { shares: [vec![2], others].concat(), group_length }),
     ]
 }
 

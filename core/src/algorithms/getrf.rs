@@ -119,7 +119,7 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
             Place::Streamed => streamed::emit(&mut plan, p, matrices, &panels, blocking),
             Place::Held { loads } => held::emit(&mut plan, p, matrices, &panels, *loads),
             Place::Distributed { shares, group_length } => {
-                distributed::emit(&mut plan, p, matrices, &panels, shares, *group_length)
+                distributed::emit(&mut plan, p, matrices, &panels, shares, *group_length);
             }
         }
     }

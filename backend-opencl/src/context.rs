@@ -53,9 +53,9 @@ impl OpenClDevice {
 
     /// Opens the devices whose numbers are in `indices`. Devices of the same platform, model and driver version share a context.
     /// Memory that is pinned for one device of a context is pinned for all devices of this context. The driver may
-    /// [copy](lapidary_core::Device::copy_from) between the buffers of devices that share a context. A repeated number gives another logical
-    /// device on a CPU, and is an error elsewhere, because work-groups that wait for one another must run at the same time: their number is chosen
-    /// for the queues of one `OpenClDevice`. On a CPU, no work-groups wait for one another.
+    /// [copy](lapidary_core::Device::copy_from) between the buffers of devices that share a context. A repeated number opens
+    /// a CPU as another logical device, and is an error for other devices: on a GPU, a kernel may have work-groups that wait for one another. They
+    /// must run at the same time, and their number is chosen for the queues of one `OpenClDevice`. On a CPU, no work-groups wait for one another.
     pub fn open_all(indices: &[usize], memory: Option<usize>, cache: &Arc<ProgramCache>) -> Vec<Result<Self>> {
         let listing = list();
         let wanted: Vec<&Found> = indices.iter().filter_map(|&index| listing.devices.get(index)).collect();

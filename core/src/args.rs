@@ -226,7 +226,7 @@ pub struct Getrf<'a, T> {
     /// Whether the routine exchanges rows. A factorisation without row exchanges is accurate only for some matrices, for example
     /// for diagonally dominant matrices.
     pub pivoting: bool,
-    /// How accurate the products of the routine must be.
+    /// The error bound that the device must keep in each product A·B of the routine.
     pub accuracy: Accuracy,
 }
 
@@ -241,7 +241,7 @@ impl<'a, T: Scalar> Getrf<'a, T> {
         Getrf { pivoting: false, ..self }
     }
 
-    /// Sets how accurate the products must be. The default is [`Accuracy::Componentwise`]. With [`Accuracy::Normwise`], the factors may violate
+    /// Sets the error bound that the device must keep in each product of the factorisation. The default is [`Accuracy::Componentwise`]. With [`Accuracy::Normwise`], the factors may violate
     /// bound 8 of `docs/numerics.md`: scale A so that its largest elements are near 8, and refine the solution. A device that factors a small
     /// matrix by one instruction ignores the accuracy.
     pub fn accuracy(self, accuracy: Accuracy) -> Self {

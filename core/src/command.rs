@@ -86,13 +86,13 @@ pub struct Exec {
     pub conditions: Conditions,
 }
 
-/// What a plan tells a device about a run of an instruction, besides the operands.
+/// The conditions under which a device runs an instruction. The plan states them for each run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// The panel of LU that another kernel queue of the device factors while the instruction runs. The kernels of the instruction should leave
     /// compute units free for the kernels of the panel. `None` if no queue factors a panel.
     pub beside_panel: Option<PanelShape>,
-    /// How accurate the products of the instruction must be.
+    /// The error bound that the device must keep in each product A·B of the instruction.
     pub accuracy: Accuracy,
 }
 

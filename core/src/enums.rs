@@ -138,7 +138,7 @@ pub enum TrsmMode {
     Substitution,
 }
 
-/// How accurate the products of a call must be. `docs/numerics.md` states both bounds.
+/// The error bound that a device must keep in each product A·B of a call. `docs/numerics.md` states both bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Accuracy {
     /// Bound 1: the error of each element is small relative to the sum of the magnitudes of its terms.

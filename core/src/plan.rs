@@ -190,7 +190,7 @@ impl Plan {
         Plan { operation, dtype, accuracy: Accuracy::default(), matrices, registers: Registers::default(), tasks, commands }
     }
 
-    /// Sets how accurate all products of the plan must be. The default is [`Accuracy::Componentwise`].
+    /// Sets the error bound that devices must keep in each product of the plan. The default is [`Accuracy::Componentwise`].
     #[must_use]
     pub fn with_accuracy(self, accuracy: Accuracy) -> Self {
         Plan { accuracy, ..self }

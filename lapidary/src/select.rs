@@ -145,8 +145,9 @@ impl Select {
     }
 
     /// Selects devices of one backend: all (`..`), or those with the given numbers. Numbers that occur twice give two logical devices,
-    /// which share one piece of hardware; OpenCL refuses this on other devices than CPUs. Without a number the selection is empty: it is printed as `none`, and no machine can be opened
-    /// from it. A machine cannot be opened either if this build lacks the backend ([`ErrorKind::NoSuchDevice`]).
+    /// which share one piece of hardware. OpenCL opens only a CPU twice, and returns an error for other devices. Without a number the selection
+    /// is empty: it is printed as `none`, and no machine can be opened from it. A machine cannot be opened either if this build lacks the backend
+    /// ([`ErrorKind::NoSuchDevice`]).
     #[must_use]
     pub fn of(backend: Backend, numbers: impl Into<Numbers>) -> Self {
         let Numbers(which) = numbers.into();

@@ -87,8 +87,9 @@ fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
     }
 }
 
-/// Tests an adapter under the limits that every WebGPU device has, such as 16 KiB of workgroup memory and 256 invocations in a
-/// workgroup. The step `browser` of `cargo xtask test` tests SwiftShader under these limits.
+/// Grades the first adapter with double precision under the limits that every browser grants, such as 16 KiB of workgroup memory and 256
+/// invocations in a workgroup. SwiftShader is not graded here: Chromium runs the page of the folder `web` on it under the same limits, in
+/// the step `browser` of `cargo xtask test`.
 #[test]
 fn under_the_limits_of_a_browser() {
     let Some((index, found)) = first() else { return };

@@ -20,8 +20,8 @@ pub fn run(ws: &Workspace) -> Result<String> {
     let args =
         ["test", "--locked", "--package", "lapidary-core", "--package", "lapidary-backend-cpu", "--lib", "--target", target, "--"];
     let cargo: Invocation = ws.cargo(&[&args[..], TESTS].concat());
-    // The step has a target folder of its own, since the sanitizer needs other compiler flags. Instrumented
-    // tests run faster at this level of optimisation.
+    // The step has a target folder of its own, since the sanitizer needs other compiler flags. It compiles
+    // at level 3, at which the instrumented tests run faster.
     let cargo =
         cargo.env("RUSTFLAGS", "-Zsanitizer=address").env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", ws.target("sanitize"));
     cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "3").run().map(|()| String::new())

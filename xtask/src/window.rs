@@ -17,12 +17,13 @@ const PATIENCE: &str = "300";
 /// A picture of an empty window has fewer bytes.
 const LEAST_BYTES: u64 = 8192;
 
-/// Checks the formatting of the example, runs clippy and its tests in one build, and runs the example on a display in memory. There the example
-/// solves systems, writes a picture of its window, and closes the window.
+/// Checks the formatting of the example, compiles it by clippy, runs its tests, and runs the example itself on a display in memory. A warning of
+/// clippy is an error. On the display, the example solves systems, writes a picture of its window to a file, and closes the window.
 pub fn test(ws: &Workspace) -> Result<String> {
     let target = ws.target("window");
     let cargo = |args: &[&str]| ws.cargo(args).env("CARGO_TARGET_DIR", &target);
     ws.cargo(&["fmt", "--manifest-path", MANIFEST, "--check"]).run()?;
+    // clippy takes the place of the compiler, so that the example is compiled once
     let linted = |args: &[&str]| {
         let tests = cargo(&[&["test", "--locked", "--manifest-path", MANIFEST], args].concat());
         tests.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("RUSTFLAGS", "-D warnings")

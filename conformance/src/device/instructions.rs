@@ -166,8 +166,8 @@ fn product_of<T: Scalar>(
     seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))
 }
 
-/// Tests products that need to be accurate in norm only (bound 15), with enough tiles for kernels that take large products only, unless
-/// the buffers of the device are too small for them.
+/// Tests products that need to be accurate in norm only (bound 15). Some kernels take large products only. Therefore the test multiplies large
+/// matrices if a buffer of the device can hold them, and small matrices otherwise.
 ///
 /// # Errors
 /// An element of a result is wrong.

@@ -41,7 +41,7 @@ pub struct Problem {
     pub n: usize,
     /// Whether the routine exchanges rows.
     pub pivoting: bool,
-    /// How accurate the products must be.
+    /// The error bound that the devices must keep in each product of the updates.
     pub accuracy: Accuracy,
     /// Number of columns on the left that hold factors before the call, with their pivots in `ipiv`. If the number is not zero, A lies on a device.
     pub factored: usize,

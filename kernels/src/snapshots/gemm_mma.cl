@@ -171,7 +171,8 @@ static Address opaque(Address at) {
 #define P_SUB_GROUP MW
 #define Q_SUB_GROUP NW
 #endif
-// number of steps in a slice. In a step, the sub-group multiplies the terms of one instruction.
+// An element of C is a sum of k products, of which a slice holds KWG. In each step, the sub-group computes 8 * GROUPS of these products for each of
+// its elements, and adds them. STEPS is the number of steps in a slice.
 #define STEPS (KWG / (8 * GROUPS))
 // number of fragments of a sub-group: of 16 lines of P, and of 8 lines of Q
 // number of elements that a work-item holds of a fragment of P, of a fragment of Q and of their product
@@ -392,9 +393,10 @@ static int are_finite(const float sum[P_PARTS][Q_PARTS][PRODUCT]) {
     return are;
 }
 
-// Computes the sums of the work-item in the terms `begin`, ..., end - 1 by fma. The kernel calls this function if the sum that it computed
-// from parts is infinite or NaN: elements above 65504 have no parts, but their products may have a finite sum. The first element of C that the
-// sub-group computes is element (i_first, j_first).
+// Computes the elements of C that belong to the work-item once more, without parts: adds the products with the indices k = begin, ..., end - 1 by fma.
+// The kernel calls this function if one of its sums is infinite or NaN. The reason may be an element of A or B above 65504, the largest number in
+// half precision: its parts are infinite, although the exact sum may be finite. Element (i_first, j_first) is the first element of C that the
+// sub-group computes.
 static void by_fma(float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong begin, ulong end, ulong m, ulong n,
                    IN(a), IN(b)) {
     const uint g = lane / 4, t = lane % 4;

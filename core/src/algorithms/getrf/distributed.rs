@@ -6,8 +6,8 @@
 //! the panels of a group have updated all columns, the devices exchange the rows of the columns on the left, and store the rows beside the group,
 //! which are final.
 //!
-//! A device takes its first ready task in the order of the plan. Therefore the panels of group g+1 come before the updates of the groups beyond it
-//! with the panels of group g.
+//! A device may have several tasks that are ready to run. It takes the one that stands first in the plan. Other devices wait for the panels of group
+//! g+1. The plan therefore states the tasks that factor group g+1 first, and then those that update the groups beyond it with the panels of group g.
 //!
 //! The first group is loaded first. The plan loads each other group just before the panels of the first group update it.
 
@@ -73,7 +73,7 @@ impl<'a> Distribution<'a> {
         self.panels.get(k).map(|panel| PanelShape { rows: self.p.m - panel.start, cols: panel.len() })
     }
 
-    /// The shape of the first panel of the group after `group`, if a device factors it.
+    /// The shape of the first panel of the group after `group`. `None` if `device` does not hold that group, or if the group has no panel.
     fn next_panel_on(&self, device: usize, group: usize) -> Option<PanelShape> {
         let next = self.groups.get(group + 1).filter(|next| next.device == device)?;
         self.shape(next.blocks.start)
@@ -94,8 +94,9 @@ impl<'a> Distribution<'a> {
         (k + 1 < self.panels.len()).then(|| self.owner(k + 1))
     }
 
-    /// Whether `info` leaves the device of panel `k` after this panel. It stays there while the device factors further panels, since the store of
-    /// `info` waits for the store of the panel, and the next factorisation would wait for both.
+    /// Whether the device of panel `k` stores `info` in host memory after it has factored the panel. It does so only if another device factors the
+    /// next panel, or if there is none. A task begins when the tasks on which it depends are done. The next factorisation writes `info`, so that it
+    /// would wait until the task that stores `info` has also stored the panel.
     fn passes_info(&self, k: usize) -> bool {
         self.owner_after(k) != Some(self.owner(k))
     }
@@ -139,18 +140,18 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32], gro
     let d = Distribution::new(p, panels, shares, group_length);
     let of_panel = |k: usize| {
         let (group, receivers) = (d.group_of(k), d.devices().filter(|&device| d.receives(device, k)).count());
-        // the owner stores the pivots, the panel if another device needs it, and `info` if it passes on
+        // The device of the panel stores the pivots. It stores the panel if another device needs it, and `info` if another device factors next.
         let of_send = 1 + usize::from(receivers > 0) + usize::from(d.passes_info(k));
-        // the other devices load the pivots, and some of them the panel; another owner of the next panel loads `info`
+        // Each other device loads the pivots. The devices with columns on the right load the panel, and the device that factors next loads `info`.
         let of_receive = d.others(k).count() + receivers + usize::from(d.owner_after(k).is_some() && d.passes_info(k));
-        // in its own group and the next one, the panel updates the first block and the others
+        // A panel updates the rest of its own group, and the next group, in two tasks: one for the first block, and one for the other blocks.
         let of_group = |blocks: Range<usize>| blocks.len().min(2);
         let next = d.groups.get(group + 1).map_or(d.blocks.len()..d.blocks.len(), |next| next.blocks.clone());
-        // beyond the next group, it updates whole groups, or blocks if it belongs to the first group
+        // A panel updates each group beyond the next one in one task, or block by block if the panel belongs to the first group.
         let beyond = if group == 0 { d.blocks.len() - next.end } else { d.groups.len().saturating_sub(group + 2) };
         let updates = of_group(k + 1..d.groups[group].blocks.end) + of_group(next) + beyond;
         let exchanges = if p.pivoting { group + usize::from(k > d.groups[group].blocks.start) } else { 0 };
-        // the panel is factored, and the rows beside it are stored
+        // one command factors the panel, and each group stores the rows beside it
         1 + of_send + of_receive + updates * of_update(p, &panels[k]) + exchanges + d.groups.len()
     };
     // `info` and the blocks are loaded
@@ -200,7 +201,7 @@ impl Emitter<'_, '_> {
         self.finish(self.d.groups_with_panels() - 1);
     }
 
-    /// Begins the task `what` of the device that holds some blocks of a group. The task changes or stores these rows of the blocks.
+    /// Begins a task with the name `what` on the device that holds some blocks of a group. The task changes or stores these rows of the blocks.
     fn begin(&mut self, what: &'static str, rows: Range<usize>, blocks: &Range<usize>) {
         self.plan.task_on(self.d.owner(blocks.start), what, region(&rows, &self.d.cols(blocks)));
     }
@@ -293,7 +294,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Adds the task `what` that updates some blocks of a group with panel `k`.
+    /// Adds a task with the name `what` that updates some blocks of a group with panel `k`.
     fn update(&mut self, what: &'static str, k: usize, blocks: &Range<usize>, beside_panel: Option<PanelShape>) {
         let (device, row) = (self.d.owner(blocks.start), self.d.panels[k].start);
         self.begin(what, row..self.d.p.m, blocks);

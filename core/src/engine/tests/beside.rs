@@ -1,5 +1,5 @@
-//! Tests what the engine tells a device about an instruction: how accurate its products must be, and which panel of LU another kernel queue of the
-//! device factors meanwhile.
+//! Tests the conditions that the engine passes to a device with an instruction: the error bound of products, and the panel of LU that another
+//! kernel queue of the device factors meanwhile.
 
 use std::sync::Mutex;
 

@@ -327,6 +327,13 @@ fn panels_of_a_distributed_matrix_leave_room_for_the_matrix() {
     assert_eq!([1 << 40, each / 3 * 4, each / 5 * 6].map(sizes), [(2048, 4), (1024, 4), (1024, 1)]);
 }
 
+/// The blocks of a matrix with one row have one column each, whatever the width of panels is.
+#[test]
+fn a_matrix_with_too_many_blocks_is_not_distributed() {
+    let distributed = |n| Resources { shares: vec![1; 2], ..copying(2, 1 << 40) }.distributed(1, n, None).is_some();
+    assert_eq!([4096, 4097].map(distributed), [true, false]);
+}
+
 /// With enough memory, each of two devices holds at least four groups, of at most four blocks.
 #[test]
 fn groups_are_as_long_as_the_number_of_blocks_allows() {

@@ -6,14 +6,16 @@ use std::sync::{Arc, OnceLock};
 
 use cl3::info_type::InfoType;
 use cl3::memory::{
-    CL_MEM_ALLOC_HOST_PTR, CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_SIZE,
+    CL_MEM_COPY_HOST_PTR, CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_SIZE, CL_MEM_USE_HOST_PTR,
     CL_RGBA, CL_UNSIGNED_INT32, create_buffer, create_image, get_mem_object_info, release_mem_object,
+    set_mem_object_destructor_callback,
 };
 use cl3::types::{cl_command_queue, cl_context, cl_event, cl_image_desc, cl_image_format, cl_kernel, cl_mem, cl_program};
 use lapidary_core::{Error, Result, SharedRect};
 use lapidary_kernels::VECTOR_BYTES;
 
 use crate::conv::failed;
+use crate::pages::Pages;
 
 /// Defines types that own a handle of the driver. A caller could not handle the error of a failed release,
 /// so `drop` ignores this error and never panics.
@@ -72,25 +74,43 @@ impl Buffer {
 
     pub(crate) fn new(context: &Context, bytes: usize) -> Result<Self> {
         // OpenCL returns an error for a buffer of 0 bytes
-        Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE, None)
+        // SAFETY: there is no host memory.
+        unsafe { Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE, ptr::null_mut()) }
     }
 
     /// Allocates memory that is filled with zeros.
     pub(crate) fn zeros(context: &Context, bytes: usize) -> Result<Self> {
         let mut zeros = vec![0_u8; bytes.max(1)];
-        Self::with_flags(context, zeros.len(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, Some(&mut zeros))
+        // SAFETY: the driver copies the zeros during the call.
+        unsafe { Self::with_flags(context, zeros.len(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, zeros.as_mut_ptr().cast()) }
     }
 
-    /// Allocates memory that the host may map without a copy.
-    pub(crate) fn pinned(context: &Context, bytes: usize) -> Result<Self> {
-        Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, None)
+    /// Makes a buffer of host memory, which the driver pins, and which is freed when the driver has deleted the buffer. The memory may be
+    /// accessed only while it is mapped.
+    pub(crate) fn pinned(context: &Context, memory: Pages) -> Result<Self> {
+        /// Frees the memory that the buffer has used.
+        extern "C" fn free(_: cl_mem, memory: *mut c_void) {
+            // SAFETY: the pointer comes from `Box::into_raw`, and the driver calls this function once.
+            drop(unsafe { Box::from_raw(memory.cast::<Pages>()) });
+        }
+        let memory = Box::new(memory);
+        // SAFETY: the memory has this size, and lives until the driver has deleted the buffer.
+        let buffer =
+            unsafe { Self::with_flags(context, memory.bytes(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory.ptr().cast())? };
+        let memory = Box::into_raw(memory);
+        // SAFETY: the buffer is valid, and only `free` uses the memory after the driver has deleted the buffer.
+        let registered = unsafe { set_mem_object_destructor_callback(buffer.handle(), free, memory.cast()) };
+        // if there will be no call of `free`, the memory is never freed, because the driver may use it until it has deleted the buffer
+        registered.map(|()| buffer).map_err(|code| failed("clSetMemObjectDestructorCallback", code))
     }
 
-    /// Allocates memory. If there are `contents`, they have the size of the buffer, and `flags` say that the driver copies them.
-    fn with_flags(context: &Context, bytes: usize, flags: u64, contents: Option<&mut [u8]>) -> Result<Self> {
-        let from = contents.map_or(ptr::null_mut(), |contents| contents.as_mut_ptr().cast::<c_void>());
-        // SAFETY: the driver allocates the memory, and copies the contents, if any, during the call.
-        let mem = unsafe { create_buffer(context.0, flags, bytes, from) };
+    /// Makes a buffer, with the memory at `host` if it is not null.
+    ///
+    /// # Safety
+    /// The memory at `host` has `bytes` bytes, and lives as long as `flags` require.
+    unsafe fn with_flags(context: &Context, bytes: usize, flags: u64, host: *mut c_void) -> Result<Self> {
+        // SAFETY: the caller guarantees the size and the lifetime of the host memory, if any.
+        let mem = unsafe { create_buffer(context.0, flags, bytes, host) };
         mem.map(|mem| Self::from_owned(Mem(mem), false)).map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
     }
 

@@ -130,9 +130,13 @@ mod tests {
         let [first, second] = [100, 100].map(|bytes| device.alloc_pinned(bytes).unwrap());
         let address = first.ptr();
         assert_ne!(address, second.ptr());
+        // SAFETY: the memory has more than one byte.
+        unsafe { *address = 1 };
         drop(first);
         let again = device.alloc_pinned(4000).unwrap();
         assert_eq!(again.ptr(), address, "one piece serves all small sizes");
+        // SAFETY: as above.
+        assert_eq!(unsafe { *again.ptr() }, 0, "a piece that is used again is filled with zeros");
         drop(again);
         drop(device.alloc_pinned(2 << 20).unwrap());
         assert!(device.spare.take(2 << 20).is_none(), "a large piece is not kept");
@@ -140,5 +144,30 @@ mod tests {
         assert!(device.spare.take(4096).is_none(), "trim frees the pieces");
         drop(device);
         drop(second); // the memory of an application may outlive the device
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn pinned_memory_is_filled_with_zeros_and_goes_back_to_the_operating_system() {
+        if list().devices.is_empty() && std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none() {
+            return;
+        }
+        /// The memory of this process in use, in pages of 4 KiB.
+        fn resident_pages() -> usize {
+            let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+            statm.split_whitespace().nth(1).unwrap().parse().unwrap()
+        }
+        const BYTES: usize = 100 << 20;
+        let device = OpenClDevice::open(0, None, Arc::new(ProgramCache::new(None))).unwrap();
+        let before = resident_pages();
+        for _ in 0..8 {
+            let memory = device.alloc_pinned(BYTES).unwrap();
+            // SAFETY: the memory has `BYTES` bytes, and nothing else accesses it.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(memory.ptr(), BYTES) };
+            assert!(bytes.iter().all(|&byte| byte == 0));
+            bytes.fill(1);
+        }
+        let more = resident_pages().saturating_sub(before) * 4096;
+        assert!(more < 4 * BYTES, "{more} bytes more in use after eight pieces of {BYTES} bytes were freed");
     }
 }

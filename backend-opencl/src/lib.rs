@@ -12,6 +12,7 @@ mod device;
 mod drivers;
 mod facts;
 mod kernels;
+mod pages;
 mod pinned;
 mod platform;
 mod probe;

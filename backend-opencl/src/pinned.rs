@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object};
 use cl3::memory::{CL_MAP_READ, CL_MAP_WRITE};
 use cl3::types::CL_BLOCKING;
-use lapidary_core::{Error, ErrorKind, PinnedMemory, Result};
+use lapidary_core::{PinnedMemory, Result};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
+use crate::pages::Pages;
 use crate::queue::Queue;
 use crate::running::Health;
 
-/// A buffer in host memory, which stays mapped as long as this value lives.
+/// A buffer of pinned host memory, which stays mapped as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     queue: Arc<Queue>,
@@ -27,12 +28,13 @@ unsafe impl Send for Pinned {}
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
-    pub fn new(context: &Context, queue: &Arc<Queue>, bytes: usize) -> Result<Self> {
-        let buffer = Buffer::pinned(context, bytes)?;
+    pub fn new(context: &Context, queue: &Arc<Queue>, memory: Pages) -> Result<Self> {
+        let bytes = memory.bytes();
+        let buffer = Buffer::pinned(context, memory)?;
         let (mut ptr, flags) = (std::ptr::null_mut(), CL_MAP_READ | CL_MAP_WRITE);
         // SAFETY: the mapped region is the whole buffer, which no other code uses yet.
         let event = unsafe {
-            let (queue, buffer, bytes) = (queue.handle(), buffer.handle(), bytes.max(1));
+            let (queue, buffer) = (queue.handle(), buffer.handle());
             enqueue_map_buffer(queue, buffer, CL_BLOCKING, flags, 0, bytes, &mut ptr, 0, std::ptr::null())
         };
         drop(Event(event.map_err(|code| failed("clEnqueueMapBuffer", code))?));
@@ -60,30 +62,21 @@ impl Drop for Pinned {
 #[derive(Debug)]
 pub(crate) enum Staging {
     Pinned(Pinned),
-    /// Memory of 8-byte words, which is aligned for every element type. Only the capacity of the vector is used, and the length of
-    /// the vector stays zero.
-    Plain(Vec<u64>),
+    Plain(Pages),
 }
 
 impl Staging {
     /// Allocates pinned memory, or ordinary memory if the driver pins no more.
     pub fn new(context: &Context, queue: &Arc<Queue>, bytes: usize) -> Result<Self> {
-        Pinned::new(context, queue, bytes).map(Staging::Pinned).or_else(|_| Self::plain(bytes))
-    }
-
-    fn plain(bytes: usize) -> Result<Self> {
-        let (mut words, count) = (Vec::new(), bytes.div_ceil(size_of::<u64>()));
-        words.try_reserve_exact(count).map_err(|source| {
-            Error::new(ErrorKind::OutOfHostMemory, "transfer", format!("no memory for {bytes} bytes")).caused_by(source)
-        })?;
-        Ok(Staging::Plain(words))
+        let pinned = Pages::zeros(bytes).and_then(|memory| Pinned::new(context, queue, memory));
+        pinned.map(Staging::Pinned).or_else(|_| Pages::zeros(bytes).map(Staging::Plain))
     }
 
     /// Address of the first byte of the memory.
     pub fn ptr(&mut self) -> *mut u8 {
         match self {
             Staging::Pinned(pinned) => pinned.ptr(),
-            Staging::Plain(words) => words.as_mut_ptr().cast(),
+            Staging::Plain(pages) => pages.ptr(),
         }
     }
 }
@@ -116,11 +109,14 @@ impl Spare {
         if bytes > Self::LARGEST { bytes } else { bytes.next_power_of_two().max(Self::SMALLEST) }
     }
 
-    /// Takes a piece of `size` bytes, if there is one.
+    /// Takes a piece of `size` bytes, if there is one, and fills it with zeros.
     pub fn take(&self, size: usize) -> Option<Pinned> {
         let mut pieces = self.pieces();
         let at = pieces.iter().position(|(bytes, _)| *bytes == size)?;
-        Some(pieces.swap_remove(at).1)
+        let (size, pinned) = pieces.swap_remove(at);
+        // SAFETY: the piece has `size` bytes, and nothing else accesses it.
+        unsafe { pinned.ptr().write_bytes(0, size) };
+        Some(pinned)
     }
 
     /// Keeps a small piece, unless the device is lost. The driver may still access the memory of a lost device.

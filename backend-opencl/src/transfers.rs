@@ -1,5 +1,6 @@
 //! Transfers of rectangles between the caller's memory and the buffers of a device.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cl3::command_queue::{
@@ -10,6 +11,7 @@ use lapidary_core::{CopyPool, HostRect, Piece, Result, Token, copy_threads};
 
 use crate::buffer::{Buffer, Context, Event, Rect};
 use crate::conv::failed;
+use crate::pages::Pages;
 use crate::pinned::{Pinned, Staging};
 use crate::platform::Found;
 use crate::queue::{Queue, wait};
@@ -77,9 +79,9 @@ impl Transfers {
         Transfers { piece: bytes, direct_piece: bytes, bypasses_staging: false, ..self }
     }
 
-    /// Allocates pinned memory, which this queue maps.
+    /// Allocates pinned memory, which this queue maps, and fills it with zeros.
     pub fn pin(&self, bytes: usize) -> Result<Pinned> {
-        Pinned::new(&self.context, &self.queue, bytes)
+        Pinned::new(&self.context, &self.queue, Pages::zeros_in_parts(bytes, &self.threads, self.piece)?)
     }
 
     /// Begins the transfer of a rectangle of host memory, which lies in pinned memory if `is_pinned`, to or from the rectangle `own` of a
@@ -151,7 +153,7 @@ impl Transfers {
             let copy = move || {
                 let _turn = transfers.direct_turn.lock().unwrap_or_else(PoisonError::into_inner);
                 let enqueue = |_: &mut (), piece: &Piece| transfers.enqueue_direct(&rect, piece, &own);
-                let copied = transfers.two_at_a_time(&pieces, [(), ()], enqueue, |(), _| {});
+                let copied = transfers.two_at_a_time(pieces.into_iter(), [(), ()], enqueue, |(), _| {});
                 transfers.health.record_loss(copied)
             };
             Ok(self.threads.start(vec![copy]))
@@ -207,21 +209,25 @@ impl Transfers {
         event.map(Event).map_err(|code| failed(call, code))
     }
 
-    /// Moves a rectangle through staging memory in pieces, with several threads. Each thread fills or empties one piece of staging memory while
-    /// the driver copies from or to the thread's other piece.
+    /// Moves a rectangle through staging memory in pieces, with several threads. Each thread takes the next piece of the rectangle. It fills or
+    /// empties one piece of staging memory while the driver copies from or to the thread's other piece.
     unsafe fn staged(self: &Arc<Self>, rect: HostRect, own: &Rect, waits: bool) -> Result<Token> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
-        // each thread needs two pieces of staging memory; an allocation that fails reduces the number of threads
-        let mut rings = vec![self.take_two()?];
-        rings.extend((1..copy_threads(pieces.len())).map_while(|_| self.take_two().ok()));
-        let threads = rings.len();
-        let part = |(thread, staging)| {
-            let pieces: Vec<Piece> = pieces.iter().skip(thread).step_by(threads).copied().collect();
-            let (transfers, own) = (Arc::clone(self), own.clone());
-            // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed; pieces do not overlap.
-            move || transfers.health.record_loss(unsafe { transfers.part(&rect, &own, &pieces, staging) })
+        let threads = copy_threads(pieces.len());
+        // The first thread has staging memory for certain. Each other thread takes its own, or leaves the pieces to the threads that have some.
+        let first = self.take_two()?;
+        let shared = Arc::new((pieces, AtomicUsize::new(0)));
+        let part = |staging: Option<[Staging; 2]>| {
+            let (transfers, own, shared) = (Arc::clone(self), own.clone(), Arc::clone(&shared));
+            move || {
+                let Some(staging) = staging.or_else(|| transfers.take_two().ok()) else { return Ok(()) };
+                let (pieces, next) = &*shared;
+                let pieces = std::iter::from_fn(|| pieces.get(next.fetch_add(1, Ordering::Relaxed)).copied());
+                // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed; pieces do not overlap.
+                transfers.health.record_loss(unsafe { transfers.part(&rect, &own, pieces, staging) })
+            }
         };
-        let mut parts: Vec<_> = rings.into_iter().enumerate().map(part).collect();
+        let mut parts: Vec<_> = (1..threads).map(|_| None).chain([Some(first)]).map(part).collect();
         match parts.pop() {
             Some(part) if waits && parts.is_empty() => part().map(|()| Token::DONE),
             last => {
@@ -231,8 +237,14 @@ impl Transfers {
         }
     }
 
-    /// Moves the pieces of a rectangle that are assigned to one thread.
-    unsafe fn part(&self, rect: &HostRect, own: &Rect, pieces: &[Piece], mut staging: [Staging; 2]) -> Result<()> {
+    /// Moves pieces of a rectangle with one thread.
+    unsafe fn part(
+        &self,
+        rect: &HostRect,
+        own: &Rect,
+        pieces: impl Iterator<Item = Piece>,
+        mut staging: [Staging; 2],
+    ) -> Result<()> {
         let size = rect.dtype.size();
         let begin = |staging: &mut &mut Staging, piece: &Piece| {
             // SAFETY: the caller guarantees access to the rectangle and to the buffer, in which the piece lies; only this thread uses the
@@ -261,22 +273,22 @@ impl Transfers {
     /// that `begin` returned, before the next use of the slot. Returns after the end of all copies, also if a copy fails.
     fn two_at_a_time<S>(
         &self,
-        pieces: &[Piece],
+        pieces: impl Iterator<Item = Piece>,
         mut slots: [S; 2],
         mut begin: impl FnMut(&mut S, &Piece) -> Result<Event>,
         mut end: impl FnMut(&mut S, &Piece),
     ) -> Result<()> {
-        let mut under_way: [Option<(Event, &Piece)>; 2] = [None, None];
+        let mut under_way: [Option<(Event, Piece)>; 2] = [None, None];
         // the last two turns only end the copies that are under way
-        let turns = pieces.iter().map(Some).chain([None, None]).enumerate();
+        let turns = pieces.map(Some).chain([None, None]).enumerate();
         let mut copied = Ok(());
         for (turn, piece) in turns {
             let slot = turn % 2;
             if let Some((event, piece)) = under_way[slot].take() {
-                copied = copied.and(wait(&event).map(|()| end(&mut slots[slot], piece)));
+                copied = copied.and(wait(&event).map(|()| end(&mut slots[slot], &piece)));
             }
             if let (Ok(()), Some(piece)) = (&copied, piece) {
-                match begin(&mut slots[slot], piece) {
+                match begin(&mut slots[slot], &piece) {
                     Ok(event) => under_way[slot] = Some((event, piece)),
                     Err(error) => copied = Err(error),
                 }

@@ -470,8 +470,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Allocates `bytes` of host memory that this device's transfers read and write directly, without a staging copy. Returns
-    /// `None` if the device has no pinned memory.
+    /// Allocates `bytes` of host memory, filled with zeros, that this device's transfers read and write directly, without a staging copy.
+    /// Returns `None` if the device has no pinned memory.
     fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
         let _ = bytes;
         None

@@ -86,7 +86,14 @@ impl Piece {
         // SAFETY: the caller guarantees that the piece lies in `rect`, that `staged` has room for the piece, and that `rect` and
         // `staged` do not overlap.
         let copy = |host, staged: *mut u8, bytes| unsafe { std::ptr::copy_nonoverlapping(staged.cast_const(), host, bytes) };
-        self.runs(rect, staged.cast_mut(), copy);
+        // SAFETY: as above.
+        let copy_past_caches = |host, staged: *mut u8, bytes| unsafe { copy_past_caches(staged.cast_const(), host, bytes) };
+        let bytes = rect.rows.saturating_mul(rect.cols).saturating_mul(rect.dtype.size());
+        if rect.row_stride == 1 && bytes >= LARGE {
+            self.runs(rect, staged.cast_mut(), copy_past_caches);
+        } else {
+            self.runs(rect, staged.cast_mut(), copy);
+        }
     }
 
     /// Calls `visit` for each sequence of bytes that is contiguous both in host memory and in staging memory. The arguments of
@@ -121,6 +128,39 @@ impl Piece {
     }
 }
 
+/// Number of bytes from which on a rectangle is taken to be larger than the caches of a processor.
+const LARGE: usize = 32 << 20;
+
+/// Copies bytes as `std::ptr::copy_nonoverlapping` does, but writes them past the caches. A processor first reads the memory that it writes
+/// through its caches, so that a copy of many bytes takes more of the memory's bandwidth
+/// (docs/decisions/0031-pageable-memory-is-copied.md).
+///
+/// # Safety
+/// As for `std::ptr::copy_nonoverlapping`.
+unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller guarantees access to all bytes. The address of a vector that is written is a multiple of its size.
+    unsafe {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+        /// Size of a vector in bytes.
+        const VECTOR: usize = size_of::<__m128i>();
+        let head = to.align_offset(VECTOR).min(bytes);
+        let tail = head + (bytes - head) / VECTOR * VECTOR;
+        std::ptr::copy_nonoverlapping(from, to, head);
+        for at in (head..tail).step_by(VECTOR) {
+            _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast()));
+        }
+        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
+        // the writes come before all that the thread does next, such as the report of the end of the copy
+        _mm_sfence();
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: the caller guarantees access to all bytes.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, bytes);
+    }
+}
+
 /// Number of rows and columns of the squares in which a row-major rectangle is copied.
 const SQUARE: usize = 32;
 
@@ -128,6 +168,36 @@ const SQUARE: usize = 32;
 mod tests {
     use super::*;
     use crate::scalar::DType;
+
+    #[test]
+    fn bytes_are_copied_past_the_caches_from_and_to_any_address() {
+        let from: Vec<u8> = (0..200).collect();
+        for (start, end) in (0..17).flat_map(|start| (0..17).map(move |end| (start, end))) {
+            for length in (0..40).chain([100, 150]) {
+                let mut to = vec![255; 200];
+                // SAFETY: both vectors have at least 17 + 150 elements.
+                unsafe { copy_past_caches(from.as_ptr().add(start), to.as_mut_ptr().add(end), length) };
+                assert_eq!(to[end..end + length], from[start..start + length]);
+                assert!(to[..end].iter().chain(&to[end + length..]).all(|&byte| byte == 255));
+            }
+        }
+    }
+
+    #[test]
+    fn the_pieces_of_a_large_rectangle_are_unpacked() {
+        let (rows, cols, ld) = (LARGE / 8 / 16 + 1, 16, LARGE / 8 / 16 + 4);
+        let packed: Vec<f64> = (0..rows * cols).map(|i| i as f64).collect();
+        let mut into = vec![-1.0; ld * cols];
+        let rect = HostRect { origin: into.as_mut_ptr().cast(), dtype: DType::F64, row_stride: 1, col_stride: ld, rows, cols };
+        for piece in Piece::cut(rows, cols, 100_000) {
+            // SAFETY: the piece lies in both matrices, which do not overlap.
+            unsafe { piece.unpack(packed.as_ptr().add(piece.offset(rows)).cast(), &rect) };
+        }
+        for (j, column) in into.chunks(ld).enumerate() {
+            assert_eq!(column[..rows], packed[j * rows..(j + 1) * rows]);
+            assert_eq!(column[rows..], [-1.0; 3]);
+        }
+    }
 
     #[test]
     fn pieces_cover_a_rectangle_in_packed_order() {

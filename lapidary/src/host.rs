@@ -66,11 +66,8 @@ impl<T: Element> HostVec<T> {
     /// Allocates memory filled with zeros that a device pins. Returns `None` if the device pins no memory or no more of it.
     pub(crate) fn pinned(device: &DeviceRuntime, count: usize) -> Option<Self> {
         let bytes = count.checked_mul(T::DTYPE.size())?;
-        let memory = device.device().alloc_pinned(bytes)?;
-        // SAFETY: `alloc_pinned` has returned memory of `bytes` bytes that nothing else accesses yet, and zero bits represent the
-        // number zero in every element type.
-        unsafe { memory.ptr().write_bytes(0, bytes) };
-        Some(HostVec { storage: Storage::Pinned(memory), count })
+        // zero bits represent the number zero in every element type
+        Some(HostVec { storage: Storage::Pinned(device.device().alloc_pinned(bytes)?), count })
     }
 
     /// Whether a driver has pinned the memory.
@@ -108,8 +105,8 @@ impl<T: Element> Deref for HostVec<T> {
     fn deref(&self) -> &[T] {
         match &self.storage {
             Storage::Plain(data) => &data[..self.count],
-            // SAFETY: `self` owns the pinned memory, `HostVec::pinned` has initialised its `count` elements, and the slice borrows
-            // `self`, so that nothing writes the elements meanwhile.
+            // SAFETY: `self` owns the pinned memory, whose `count` elements were zero at first, and the slice borrows `self`, so that
+            // nothing writes the elements meanwhile.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts(memory.ptr().cast(), self.count) },
         }
     }
@@ -119,8 +116,8 @@ impl<T: Element> DerefMut for HostVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.storage {
             Storage::Plain(data) => &mut data[..self.count],
-            // SAFETY: `self` owns the pinned memory, `HostVec::pinned` has initialised its `count` elements, and the slice borrows
-            // `self` mutably, so that nothing else accesses the elements meanwhile.
+            // SAFETY: `self` owns the pinned memory, whose `count` elements were zero at first, and the slice borrows `self` mutably, so
+            // that nothing else accesses the elements meanwhile.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts_mut(memory.ptr().cast(), self.count) },
         }
     }

@@ -1,0 +1,107 @@
+//! Host memory in whole pages, which a driver pins.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ptr::{self, NonNull};
+
+use lapidary_core::{CopyPool, Error, ErrorKind, Result, copy_threads};
+
+/// Alignment of the memory, and the unit of its size, in bytes: a page of most hosts. A driver that cannot pin memory with a smaller alignment
+/// copies it.
+const PAGE: usize = 4096;
+
+/// Host memory in whole pages, all of which have been written: a driver that pins memory takes longer to obtain its pages from the operating system
+/// than a thread that writes to them (bench/results/opencl/2026-11-28-h200-pinned.txt).
+#[derive(Debug)]
+pub(crate) struct Pages {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: this value is the only owner of the memory, which any thread may access.
+unsafe impl Send for Pages {}
+// SAFETY: a shared reference to `Pages` gives access to the address of the memory only, not to the memory itself.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Allocates at least `bytes` bytes, and fills them with zeros.
+    ///
+    /// # Errors
+    /// The operating system has too little memory.
+    pub fn zeros(bytes: usize) -> Result<Self> {
+        let pages = Self::new(bytes)?;
+        // SAFETY: the memory has this size.
+        unsafe { pages.ptr().write_bytes(0, pages.bytes()) };
+        Ok(pages)
+    }
+
+    /// Does the same as [`Pages::zeros`] with the threads of a pool, each of which fills a part of at least `part` bytes.
+    ///
+    /// # Errors
+    /// As for [`Pages::zeros`].
+    pub fn zeros_in_parts(bytes: usize, pool: &CopyPool, part: usize) -> Result<Self> {
+        let pages = Self::new(bytes)?;
+        let bytes = pages.bytes();
+        let part = bytes.div_ceil(copy_threads(bytes / part));
+        let fill = |start: usize| {
+            let (address, length) = (pages.ptr().wrapping_add(start).expose_provenance(), part.min(bytes - start));
+            move || {
+                // SAFETY: the part lies in the memory, which nothing else accesses, and which lives until all jobs have ended.
+                unsafe { ptr::with_exposed_provenance_mut::<u8>(address).write_bytes(0, length) };
+                Ok(())
+            }
+        };
+        pool.start((0..bytes).step_by(part).map(fill).collect()).wait()?;
+        Ok(pages)
+    }
+
+    fn new(bytes: usize) -> Result<Self> {
+        let refused = || Error::new(ErrorKind::OutOfHostMemory, "transfer", format!("no memory for {bytes} bytes"));
+        let layout = Layout::from_size_align(bytes.max(1), PAGE).map_err(|_| refused())?.pad_to_align();
+        // SAFETY: the size of the layout is not zero.
+        let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(refused)?;
+        Ok(Pages { start, layout })
+    }
+
+    /// Address of the first byte of the memory.
+    pub fn ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Number of bytes: those that were asked for, rounded up to whole pages.
+    pub fn bytes(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the memory was allocated with this layout.
+        unsafe { dealloc(self.ptr(), self.layout) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_were_used_before_are_filled_with_zeros() {
+        let pool = CopyPool::default();
+        let all_zero = |pages: &Pages| {
+            // SAFETY: the memory has this size, and nothing else accesses it.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(pages.ptr(), pages.bytes()) };
+            let were_zero = bytes.iter().all(|&byte| byte == 0);
+            bytes.fill(1);
+            were_zero
+        };
+        // the allocator returns memory that was freed before
+        for bytes in [0, 1, PAGE, 25 * PAGE + 1, 100_000].repeat(3) {
+            let [whole, in_parts] = [Pages::zeros(bytes).unwrap(), Pages::zeros_in_parts(bytes, &pool, PAGE).unwrap()];
+            for pages in [whole, in_parts] {
+                assert!(pages.bytes() >= bytes && pages.bytes().is_multiple_of(PAGE) && pages.ptr().addr().is_multiple_of(PAGE));
+                assert!(all_zero(&pages), "{bytes} bytes");
+            }
+        }
+        assert!(Pages::zeros(usize::MAX / 2).is_err());
+    }
+}

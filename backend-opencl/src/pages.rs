@@ -9,8 +9,8 @@ use lapidary_core::{CopyPool, Error, ErrorKind, Result, copy_threads};
 /// copies it.
 const PAGE: usize = 4096;
 
-/// Host memory in whole pages, all of which have been written: a driver that pins memory takes longer to obtain its pages from the operating system
-/// than a thread that writes to them (bench/results/opencl/2026-11-28-h200-pinned.txt).
+/// Host memory in whole pages. Memory that a driver pins should be filled before: the driver takes longer to obtain its pages from the operating
+/// system than a thread that writes to them (bench/results/opencl/2026-11-28-h200-pinned.txt).
 #[derive(Debug)]
 pub(crate) struct Pages {
     start: NonNull<u8>,
@@ -54,7 +54,11 @@ impl Pages {
         Ok(pages)
     }
 
-    fn new(bytes: usize) -> Result<Self> {
+    /// Allocates at least `bytes` bytes. Their values are undefined.
+    ///
+    /// # Errors
+    /// The operating system has too little memory.
+    pub fn new(bytes: usize) -> Result<Self> {
         let refused = || Error::new(ErrorKind::OutOfHostMemory, "transfer", format!("no memory for {bytes} bytes"));
         let layout = Layout::from_size_align(bytes.max(1), PAGE).map_err(|_| refused())?.pad_to_align();
         // SAFETY: the size of the layout is not zero.

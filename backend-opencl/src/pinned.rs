@@ -53,8 +53,8 @@ impl Drop for Pinned {
         let event =
             unsafe { enqueue_unmap_mem_object(self.queue.handle(), self.buffer.handle(), self.ptr.cast(), 0, std::ptr::null()) };
         let _ = event.map(Event);
-        // if no other command is ever enqueued in this queue, only the flush makes the driver unmap the memory
-        let _ = cl3::command_queue::flush(self.queue.handle());
+        // NVIDIA's driver cannot create another context after the release of a context of two devices in which memory is still to be unmapped
+        let _ = self.queue.finish();
     }
 }
 
@@ -66,12 +66,6 @@ pub(crate) enum Staging {
 }
 
 impl Staging {
-    /// Allocates pinned memory, or ordinary memory if the driver pins no more.
-    pub fn new(context: &Context, queue: &Arc<Queue>, bytes: usize) -> Result<Self> {
-        let pinned = Pages::zeros(bytes).and_then(|memory| Pinned::new(context, queue, memory));
-        pinned.map(Staging::Pinned).or_else(|_| Pages::zeros(bytes).map(Staging::Plain))
-    }
-
     /// Address of the first byte of the memory.
     pub fn ptr(&mut self) -> *mut u8 {
         match self {

@@ -5,7 +5,7 @@ use cl3::types::CL_BLOCKING;
 use lapidary_core::{DType, Result, Scalar};
 use lapidary_kernels::{Arg, Program, probe_product};
 
-use crate::buffer::{Buffer, Context, Kernel};
+use crate::buffer::{Buffer, Context, Event, Kernel};
 use crate::conv::failed;
 use crate::queue::Queue;
 
@@ -28,11 +28,11 @@ fn is_right_in<T: Scalar>(context: &Context, queue: &Queue, program: &Program, k
     // SAFETY: the buffers have the sizes of `x` and `y`. The transfers block, so that they end before `x` and `y` are dropped. The kernel
     // reads as many elements as `x` has, and writes as many as `y` has.
     unsafe {
-        enqueue_write_buffer(queue.handle(), input.handle(), CL_BLOCKING, 0, bytes(&x), from, 0, no_events)
-            .map_err(|code| failed("clEnqueueWriteBuffer", code))?;
+        let written = enqueue_write_buffer(queue.handle(), input.handle(), CL_BLOCKING, 0, bytes(&x), from, 0, no_events);
+        drop(Event(written.map_err(|code| failed("clEnqueueWriteBuffer", code))?));
         queue.launch(kernel, program.local(), program.local(), &[Arg::In(&input), Arg::Out(&output)])?;
-        enqueue_read_buffer(queue.handle(), output.handle(), CL_BLOCKING, 0, bytes(&y), to, 0, no_events)
-            .map_err(|code| failed("clEnqueueReadBuffer", code))?;
+        let read = enqueue_read_buffer(queue.handle(), output.handle(), CL_BLOCKING, 0, bytes(&y), to, 0, no_events);
+        drop(Event(read.map_err(|code| failed("clEnqueueReadBuffer", code))?));
     }
     Ok(y == expected)
 }
@@ -40,7 +40,9 @@ fn is_right_in<T: Scalar>(context: &Context, queue: &Queue, program: &Program, k
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::{Duration, Instant};
 
+    use cl3::command_queue::{CL_QUEUE_REFERENCE_COUNT, get_command_queue_info};
     use lapidary_core::ProgramCache;
 
     use super::*;
@@ -58,7 +60,16 @@ mod tests {
         for (dtype, unit) in [(DType::F32, 1), (DType::F32, 16), (DType::F64, 8)] {
             let program = Program::MmaProbe { dtype, unit, ptx: false };
             let kernel = programs.kernel(&context, &found, &program, "mma_probe").unwrap();
+            let references = || get_command_queue_info(queue.handle(), CL_QUEUE_REFERENCE_COUNT).unwrap().to_uint();
+            let before = references();
             assert!(is_right(&context, &queue, &program, kernel).unwrap(), "{dtype}");
+            // An event that is not released keeps the queue and its context, and on a GPU half a gigabyte of memory. The driver releases its own
+            // references a little later.
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while references() != before {
+                assert!(Instant::now() < deadline, "events that refer to the queue are left");
+                std::thread::yield_now();
+            }
         }
     }
 }

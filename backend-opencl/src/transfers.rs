@@ -7,7 +7,7 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{CopyPool, HostRect, Piece, Result, Token, copy_threads};
+use lapidary_core::{CopyPool, Error, ErrorKind, HostRect, Piece, Result, Token, copy_threads};
 
 use crate::buffer::{Buffer, Context, Event, Rect};
 use crate::conv::failed;
@@ -47,6 +47,8 @@ pub(crate) struct Transfers {
     piece: usize,
     /// Size of a piece of a transfer without staging memory, in bytes.
     direct_piece: usize,
+    /// Size of the largest buffer in bytes.
+    max_buffer: usize,
     /// Held by the thread that transfers a rectangle without staging memory in pieces, so that rectangles are transferred one after the
     /// other. Kernels usually wait for the rectangle that was submitted first.
     direct_turn: Mutex<()>,
@@ -66,6 +68,7 @@ impl Transfers {
             bypasses_staging: found.facts.is_cpu(),
             piece: PIECE,
             direct_piece: DIRECT_PIECE,
+            max_buffer: found.facts.limits.buffer,
             direct_turn: Mutex::default(),
             threads: CopyPool::default(),
         })
@@ -81,7 +84,22 @@ impl Transfers {
 
     /// Allocates pinned memory, which this queue maps, and fills it with zeros.
     pub fn pin(&self, bytes: usize) -> Result<Pinned> {
+        self.check_size(bytes)?;
         Pinned::new(&self.context, &self.queue, Pages::zeros_in_parts(bytes, &self.threads, self.piece)?)
+    }
+
+    /// Fails if memory of this size is larger than the largest buffer, before any memory is filled.
+    fn check_size(&self, bytes: usize) -> Result<()> {
+        let refused =
+            || Error::new(ErrorKind::OutOfHostMemory, "transfer", format!("the driver pins at most {} bytes", self.max_buffer));
+        if bytes > self.max_buffer { Err(refused().with("bytes", bytes)) } else { Ok(()) }
+    }
+
+    /// Allocates pinned memory for a piece, or ordinary memory if the driver pins no more.
+    fn new_staging(&self) -> Result<Staging> {
+        let memory = self.check_size(self.piece).and_then(|()| Pages::zeros(self.piece));
+        let pinned = memory.and_then(|memory| Pinned::new(&self.context, &self.queue, memory));
+        pinned.map(Staging::Pinned).or_else(|_| Pages::new(self.piece).map(Staging::Plain))
     }
 
     /// Begins the transfer of a rectangle of host memory, which lies in pinned memory if `is_pinned`, to or from the rectangle `own` of a
@@ -366,6 +384,6 @@ impl Transfers {
     /// Takes an idle piece of staging memory, or allocates a new piece.
     fn take(&self) -> Result<Staging> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| Staging::new(&self.context, &self.queue, self.piece), Ok)
+        idle.map_or_else(|| self.new_staging(), Ok)
     }
 }

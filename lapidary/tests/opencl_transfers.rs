@@ -1,4 +1,4 @@
-//! Tests of transfers in pieces, with the first OpenCL device in double precision.
+//! Tests of transfers in pieces, and of devices that are opened again, with OpenCL devices in double precision.
 //!
 //! If there is no such device, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL` is set.
 #![cfg(feature = "opencl")]
@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lapidary::opencl::{OpenClDevice, list};
-use lapidary::{DType, Layout, Machine, MatMut, MatRef, Settings};
+use lapidary::opencl::{Found, OpenClDevice, list};
+use lapidary::{DType, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 
 /// The first device in double precision, whose transfers are cut into pieces of `bytes` bytes.
 fn in_pieces(bytes: usize) -> Option<Machine> {
@@ -30,6 +30,31 @@ fn pieces_of_one_element() {
     let there = machine.upload(MatRef::row_major(&a, 3, 2).unwrap()).unwrap();
     there.download(MatMut::row_major(&mut back, 3, 2).unwrap()).unwrap();
     assert_eq!(back, a);
+}
+
+/// All OpenCL devices compute with pinned and with pageable memory, and are closed and opened again.
+#[test]
+fn devices_that_have_computed_are_opened_again() {
+    const N: usize = 300;
+    let in_double = |found: &Found| found.facts.computes(DType::F64);
+    let indices: Vec<usize> = list().devices.iter().enumerate().filter_map(|(at, found)| in_double(found).then_some(at)).collect();
+    let settings = Settings::default().cache_dir(PathBuf::new());
+    for _ in 0..3 {
+        let opened = OpenClDevice::open_all(&indices, None, &Arc::new(settings.program_cache()));
+        let devices: Vec<_> = opened.into_iter().map(|device| device.unwrap().in_pieces(1 << 16)).collect();
+        if devices.is_empty() {
+            assert!(std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no OpenCL device");
+            return;
+        }
+        let machine = Machine::from_opencl(devices, &settings).unwrap();
+        let [mut pinned, mut pageable] = [machine.alloc_host::<f64>(N * N).unwrap(), vec![0.0; N * N].into()];
+        for memory in [&mut pinned, &mut pageable] {
+            let ones = vec![1.0; N * N];
+            let a = MatRef::col_major(&ones, N, N).unwrap();
+            machine.gemm(Gemm::new(a, a, MatMut::col_major(memory, N, N).unwrap())).unwrap();
+            assert!(memory.iter().all(|&element| element == 300.0));
+        }
+    }
 }
 
 /// Rectangles of pinned memory with gaps between their columns, in pieces of several columns and in pieces of a part of a column.

@@ -85,8 +85,8 @@ impl Buffer {
         unsafe { Self::with_flags(context, zeros.len(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, zeros.as_mut_ptr().cast()) }
     }
 
-    /// Makes a buffer of host memory, which the driver pins, and which is freed when the driver has deleted the buffer. The memory may be
-    /// accessed only while it is mapped.
+    /// Makes a buffer of host memory, which the driver may pin. The buffer owns the memory: a destructor callback frees it when the driver no longer
+    /// uses it. The memory may be accessed only while it is mapped.
     pub(crate) fn pinned(context: &Context, memory: Pages) -> Result<Self> {
         /// Frees the memory that the buffer has used.
         extern "C" fn free(_: cl_mem, memory: *mut c_void) {
@@ -94,13 +94,13 @@ impl Buffer {
             drop(unsafe { Box::from_raw(memory.cast::<Pages>()) });
         }
         let memory = Box::new(memory);
-        // SAFETY: the memory has this size, and lives until the driver has deleted the buffer.
+        // SAFETY: the memory has this size, and lives until the driver no longer uses it.
         let buffer =
             unsafe { Self::with_flags(context, memory.bytes(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory.ptr().cast())? };
         let memory = Box::into_raw(memory);
-        // SAFETY: the buffer is valid, and only `free` uses the memory after the driver has deleted the buffer.
+        // SAFETY: the buffer is valid, and only `free` uses the box from now on.
         let registered = unsafe { set_mem_object_destructor_callback(buffer.handle(), free, memory.cast()) };
-        // if there will be no call of `free`, the memory is never freed, because the driver may use it until it has deleted the buffer
+        // without the callback nobody knows when the driver has let go of the memory, so that it is never freed; no known driver refuses
         registered.map(|()| buffer).map_err(|code| failed("clSetMemObjectDestructorCallback", code))
     }
 

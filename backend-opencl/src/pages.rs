@@ -1,12 +1,14 @@
 //! Host memory in whole pages, which a driver pins.
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::ptr::{self, NonNull};
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::{slice, thread};
 
-use lapidary_core::{CopyPool, Error, ErrorKind, Result, copy_threads};
+use lapidary_core::{Error, ErrorKind, Result, copy_threads};
 
-/// Alignment of the memory, and the unit of its size, in bytes: a page of most hosts. A driver that cannot pin memory with a smaller alignment
-/// copies it.
+/// Alignment of the memory and unit of its size, in bytes: a page on most hosts. On hosts with larger pages, a driver may copy the memory instead of
+/// pinning it.
 const PAGE: usize = 4096;
 
 /// Host memory in whole pages. Memory that a driver pins should be filled before: the driver takes longer to obtain its pages from the operating
@@ -34,23 +36,26 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Does the same as [`Pages::zeros`] with the threads of a pool, each of which fills a part of at least `part` bytes.
+    /// Does the same as [`Pages::zeros`] with several threads, each of which fills at least `part` bytes.
     ///
     /// # Errors
     /// As for [`Pages::zeros`].
-    pub fn zeros_in_parts(bytes: usize, pool: &CopyPool, part: usize) -> Result<Self> {
+    pub fn zeros_by_threads(bytes: usize, part: usize) -> Result<Self> {
         let pages = Self::new(bytes)?;
-        let bytes = pages.bytes();
-        let part = bytes.div_ceil(copy_threads(bytes / part));
-        let fill = |start: usize| {
-            let (address, length) = (pages.ptr().wrapping_add(start).expose_provenance(), part.min(bytes - start));
-            move || {
-                // SAFETY: the part lies in the memory, which nothing else accesses, and which lives until all jobs have ended.
-                unsafe { ptr::with_exposed_provenance_mut::<u8>(address).write_bytes(0, length) };
-                Ok(())
-            }
-        };
-        pool.start((0..bytes).step_by(part).map(fill).collect()).wait()?;
+        // SAFETY: the memory has this size, and nothing else accesses it.
+        let memory = unsafe { slice::from_raw_parts_mut(pages.ptr().cast::<MaybeUninit<u8>>(), pages.bytes()) };
+        let part = memory.len().div_ceil(copy_threads(memory.len() / part));
+        let fill = |part: &mut [MaybeUninit<u8>]| part.fill(MaybeUninit::new(0));
+        let all_started = thread::scope(|scope| {
+            let (first, others) = memory.split_at_mut(part);
+            let started =
+                others.chunks_mut(part).all(|part| thread::Builder::new().spawn_scoped(scope, move || fill(part)).is_ok());
+            fill(first);
+            started
+        });
+        if !all_started {
+            fill(memory);
+        }
         Ok(pages)
     }
 
@@ -90,18 +95,17 @@ mod tests {
 
     #[test]
     fn pages_that_were_used_before_are_filled_with_zeros() {
-        let pool = CopyPool::default();
         let all_zero = |pages: &Pages| {
             // SAFETY: the memory has this size, and nothing else accesses it.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(pages.ptr(), pages.bytes()) };
+            let bytes = unsafe { slice::from_raw_parts_mut(pages.ptr(), pages.bytes()) };
             let were_zero = bytes.iter().all(|&byte| byte == 0);
             bytes.fill(1);
             were_zero
         };
         // the allocator returns memory that was freed before
         for bytes in [0, 1, PAGE, 25 * PAGE + 1, 100_000].repeat(3) {
-            let [whole, in_parts] = [Pages::zeros(bytes).unwrap(), Pages::zeros_in_parts(bytes, &pool, PAGE).unwrap()];
-            for pages in [whole, in_parts] {
+            let [by_one, by_several] = [Pages::zeros(bytes).unwrap(), Pages::zeros_by_threads(bytes, PAGE).unwrap()];
+            for pages in [by_one, by_several] {
                 assert!(pages.bytes() >= bytes && pages.bytes().is_multiple_of(PAGE) && pages.ptr().addr().is_multiple_of(PAGE));
                 assert!(all_zero(&pages), "{bytes} bytes");
             }

@@ -53,7 +53,8 @@ impl Drop for Pinned {
         let event =
             unsafe { enqueue_unmap_mem_object(self.queue.handle(), self.buffer.handle(), self.ptr.cast(), 0, std::ptr::null()) };
         let _ = event.map(Event);
-        // NVIDIA's driver cannot create another context after the release of a context of two devices in which memory is still to be unmapped
+        // NVIDIA's driver refuses a second context if a context of two devices was released before an unmap command had ended
+        // (bench/results/opencl/2026-11-28-h200-pinned.txt, section 8)
         let _ = self.queue.finish();
     }
 }
@@ -105,9 +106,11 @@ impl Spare {
 
     /// Takes a piece of `size` bytes, if there is one, and fills it with zeros.
     pub fn take(&self, size: usize) -> Option<Pinned> {
-        let mut pieces = self.pieces();
-        let at = pieces.iter().position(|(bytes, _)| *bytes == size)?;
-        let (size, pinned) = pieces.swap_remove(at);
+        let (size, pinned) = {
+            let mut pieces = self.pieces();
+            let at = pieces.iter().position(|(bytes, _)| *bytes == size)?;
+            pieces.swap_remove(at)
+        };
         // SAFETY: the piece has `size` bytes, and nothing else accesses it.
         unsafe { pinned.ptr().write_bytes(0, size) };
         Some(pinned)
@@ -118,12 +121,17 @@ impl Spare {
         let mut pieces = self.pieces();
         if size <= Self::LARGEST && pieces.len() < Self::COUNT && self.health.lost().is_none() {
             pieces.push((size, pinned));
+        } else {
+            // freeing the piece waits for the driver
+            drop(pieces);
+            drop(pinned);
         }
     }
 
     /// Frees all pieces.
     pub fn clear(&self) {
-        self.pieces().clear();
+        let pieces = std::mem::take(&mut *self.pieces());
+        drop(pieces);
     }
 
     fn pieces(&self) -> MutexGuard<'_, Vec<(usize, Pinned)>> {
@@ -150,7 +158,8 @@ impl HostMemory {
     }
 }
 
-impl PinnedMemory for HostMemory {
+// SAFETY: the memory is filled with zeros, and lives as long as this value.
+unsafe impl PinnedMemory for HostMemory {
     fn ptr(&self) -> *mut u8 {
         self.pinned.as_ref().expect("the memory is not yet dropped").ptr()
     }

@@ -1,5 +1,6 @@
 //! Transfers of rectangles between the caller's memory and the buffers of a device.
 
+use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -85,13 +86,13 @@ impl Transfers {
     /// Allocates pinned memory, which this queue maps, and fills it with zeros.
     pub fn pin(&self, bytes: usize) -> Result<Pinned> {
         self.check_size(bytes)?;
-        Pinned::new(&self.context, &self.queue, Pages::zeros_in_parts(bytes, &self.threads, self.piece)?)
+        Pinned::new(&self.context, &self.queue, Pages::zeros_by_threads(bytes, self.piece)?)
     }
 
     /// Fails if memory of this size is larger than the largest buffer, before any memory is filled.
     fn check_size(&self, bytes: usize) -> Result<()> {
         let refused =
-            || Error::new(ErrorKind::OutOfHostMemory, "transfer", format!("the driver pins at most {} bytes", self.max_buffer));
+            || Error::new(ErrorKind::OutOfHostMemory, "transfer", format!("a buffer has at most {} bytes", self.max_buffer));
         if bytes > self.max_buffer { Err(refused().with("bytes", bytes)) } else { Ok(()) }
     }
 
@@ -232,7 +233,7 @@ impl Transfers {
     unsafe fn staged(self: &Arc<Self>, rect: HostRect, own: &Rect, waits: bool) -> Result<Token> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         let threads = copy_threads(pieces.len());
-        // The first thread has staging memory for certain. Each other thread takes its own, or leaves the pieces to the threads that have some.
+        // The first job gets its staging memory here. Each other job takes its own when it runs. If there is none, the other jobs move its pieces.
         let first = self.take_two()?;
         let shared = Arc::new((pieces, AtomicUsize::new(0)));
         let part = |staging: Option<[Staging; 2]>| {
@@ -240,12 +241,12 @@ impl Transfers {
             move || {
                 let Some(staging) = staging.or_else(|| transfers.take_two().ok()) else { return Ok(()) };
                 let (pieces, next) = &*shared;
-                let pieces = std::iter::from_fn(|| pieces.get(next.fetch_add(1, Ordering::Relaxed)).copied());
+                let pieces = iter::from_fn(|| pieces.get(next.fetch_add(1, Ordering::Relaxed)).copied());
                 // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed; pieces do not overlap.
                 transfers.health.record_loss(unsafe { transfers.part(&rect, &own, pieces, staging) })
             }
         };
-        let mut parts: Vec<_> = (1..threads).map(|_| None).chain([Some(first)]).map(part).collect();
+        let mut parts: Vec<_> = iter::once(Some(first)).chain((1..threads).map(|_| None)).map(part).collect();
         match parts.pop() {
             Some(part) if waits && parts.is_empty() => part().map(|()| Token::DONE),
             last => {
@@ -255,7 +256,8 @@ impl Transfers {
         }
     }
 
-    /// Moves pieces of a rectangle with one thread.
+    /// Moves pieces of a rectangle with one thread. After an error, the thread takes the remaining pieces and does not move them, so that the transfer
+    /// ends early.
     unsafe fn part(
         &self,
         rect: &HostRect,

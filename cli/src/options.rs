@@ -164,7 +164,7 @@ pub fn parse_whole(text: &str) -> Result<usize, String> {
 
 /// Parses a whole number, which must be at least 1.
 pub fn parse_positive(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a positive number is needed".to_owned())
+    text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a whole positive number is needed".to_owned())
 }
 
 /// Number of columns of a panel: the value of the option, else that of `LAPIDARY_NB`. With `None` the library chooses the number of

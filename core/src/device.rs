@@ -244,7 +244,11 @@ impl<B: Any + Clone> SharedRect<B> {
 }
 
 /// Host memory that a device's transfers read and write directly, without a staging copy.
-pub trait PinnedMemory: fmt::Debug + Send + Sync {
+///
+/// # Safety
+/// The memory has as many bytes as [`Device::alloc_pinned`] was asked for, which were zero when that method returned. It stays valid at the same
+/// address as long as the value lives.
+pub unsafe trait PinnedMemory: fmt::Debug + Send + Sync {
     /// Address of the memory, aligned for every element type.
     fn ptr(&self) -> *mut u8;
 }

@@ -87,10 +87,11 @@ impl Piece {
         // `staged` do not overlap.
         let copy = |host, staged: *mut u8, bytes| unsafe { std::ptr::copy_nonoverlapping(staged.cast_const(), host, bytes) };
         // SAFETY: as above.
-        let copy_past_caches = |host, staged: *mut u8, bytes| unsafe { copy_past_caches(staged.cast_const(), host, bytes) };
-        let bytes = rect.rows.saturating_mul(rect.cols).saturating_mul(rect.dtype.size());
-        if rect.row_stride == 1 && bytes >= LARGE {
-            self.runs(rect, staged.cast_mut(), copy_past_caches);
+        let stream = |host, staged: *mut u8, bytes| unsafe { copy_non_temporal(staged.cast_const(), host, bytes) };
+        let column = rect.rows.saturating_mul(rect.dtype.size());
+        if rect.row_stride == 1 && column >= MIN_COLUMN && column.saturating_mul(rect.cols) >= MIN_NON_TEMPORAL {
+            self.runs(rect, staged.cast_mut(), stream);
+            fence_non_temporal();
         } else {
             self.runs(rect, staged.cast_mut(), copy);
         }
@@ -128,20 +129,22 @@ impl Piece {
     }
 }
 
-/// Number of bytes from which on a rectangle is taken to be larger than the caches of a processor.
-const LARGE: usize = 32 << 20;
+/// Size of the smallest rectangle, in bytes, that is written with non-temporal stores. The caller may still find a smaller result in the caches.
+const MIN_NON_TEMPORAL: usize = 32 << 20;
+/// Size of the shortest column, in bytes, that is written with non-temporal stores.
+const MIN_COLUMN: usize = 4096;
 
-/// Copies bytes as `std::ptr::copy_nonoverlapping` does, but writes them past the caches. A processor first reads the memory that it writes
-/// through its caches, so that a copy of many bytes takes more of the memory's bandwidth
-/// (docs/decisions/0031-pageable-memory-is-copied.md).
+/// Copies bytes with non-temporal stores on x86-64. An ordinary store first reads its cache line from memory, so that a large copy takes more of the
+/// memory's bandwidth (docs/decisions/0031-pageable-memory-is-copied.md). Before anything else accesses the bytes, the thread calls
+/// [`fence_non_temporal`].
 ///
 /// # Safety
 /// As for `std::ptr::copy_nonoverlapping`.
-unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
+unsafe fn copy_non_temporal(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller guarantees access to all bytes. The address of a vector that is written is a multiple of its size.
     unsafe {
-        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
         /// Size of a vector in bytes.
         const VECTOR: usize = size_of::<__m128i>();
         let head = to.align_offset(VECTOR).min(bytes);
@@ -151,13 +154,20 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
             _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast()));
         }
         std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
-        // the writes come before all that the thread does next, such as the report of the end of the copy
-        _mm_sfence();
     }
     #[cfg(not(target_arch = "x86_64"))]
     // SAFETY: the caller guarantees access to all bytes.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, bytes);
+    }
+}
+
+/// Orders the non-temporal stores of this thread before all that the thread does next, such as the report of the end of a copy.
+fn fence_non_temporal() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
     }
 }
 
@@ -170,32 +180,36 @@ mod tests {
     use crate::scalar::DType;
 
     #[test]
-    fn bytes_are_copied_past_the_caches_from_and_to_any_address() {
+    fn non_temporal_stores_copy_bytes_from_and_to_any_address() {
         let from: Vec<u8> = (0..200).collect();
         for (start, end) in (0..17).flat_map(|start| (0..17).map(move |end| (start, end))) {
             for length in (0..40).chain([100, 150]) {
                 let mut to = vec![255; 200];
                 // SAFETY: both vectors have at least 17 + 150 elements.
-                unsafe { copy_past_caches(from.as_ptr().add(start), to.as_mut_ptr().add(end), length) };
+                unsafe { copy_non_temporal(from.as_ptr().add(start), to.as_mut_ptr().add(end), length) };
+                fence_non_temporal();
                 assert_eq!(to[end..end + length], from[start..start + length]);
                 assert!(to[..end].iter().chain(&to[end + length..]).all(|&byte| byte == 255));
             }
         }
     }
 
+    /// Rectangles with long columns and with short ones, with gaps between the columns.
     #[test]
     fn the_pieces_of_a_large_rectangle_are_unpacked() {
-        let (rows, cols, ld) = (LARGE / 8 / 16 + 1, 16, LARGE / 8 / 16 + 4);
-        let packed: Vec<f64> = (0..rows * cols).map(|i| i as f64).collect();
-        let mut into = vec![-1.0; ld * cols];
-        let rect = HostRect { origin: into.as_mut_ptr().cast(), dtype: DType::F64, row_stride: 1, col_stride: ld, rows, cols };
-        for piece in Piece::cut(rows, cols, 100_000) {
-            // SAFETY: the piece lies in both matrices, which do not overlap.
-            unsafe { piece.unpack(packed.as_ptr().add(piece.offset(rows)).cast(), &rect) };
-        }
-        for (j, column) in into.chunks(ld).enumerate() {
-            assert_eq!(column[..rows], packed[j * rows..(j + 1) * rows]);
-            assert_eq!(column[rows..], [-1.0; 3]);
+        let elements = MIN_NON_TEMPORAL / 8;
+        for rows in [3, elements / 16 + 1] {
+            let (cols, ld) = (elements.div_ceil(rows), rows + 3);
+            let packed: Vec<f64> = (0..rows * cols).map(|i| i as f64).collect();
+            let mut into = vec![-1.0; ld * cols];
+            let rect = HostRect { origin: into.as_mut_ptr().cast(), dtype: DType::F64, row_stride: 1, col_stride: ld, rows, cols };
+            for piece in Piece::cut(rows, cols, 100_000) {
+                // SAFETY: the piece lies in both matrices, which do not overlap.
+                unsafe { piece.unpack(packed.as_ptr().add(piece.offset(rows)).cast(), &rect) };
+            }
+            for (column, expected) in into.chunks(ld).zip(packed.chunks(rows)) {
+                assert_eq!((&column[..rows], &column[rows..]), (expected, &[-1.0; 3][..]));
+            }
         }
     }
 

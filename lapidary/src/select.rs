@@ -248,6 +248,8 @@ impl FromStr for Select {
             return Err(Error::invalid("select", format!("device {device} is named twice")));
         }
         if let Some(right) = with_plus(&text) {
+            // a selection that names a backend twice is refused in either form
+            right.parse::<Self>()?;
             return Err(Error::invalid("select", format!("`{text}`: a comma stands between numbers; write {right}")));
         }
         if text == "all" {

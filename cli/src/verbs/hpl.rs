@@ -16,7 +16,7 @@ use crate::hpl::system::{SEED, System};
 use crate::hpl::table::Row;
 use crate::io::{self, atomic};
 use crate::memory;
-use crate::options::{DeviceOptions, check_dtype, describe, names, panels, parse_positive, threads};
+use crate::options::{DeviceOptions, check_dtype, computing, describe, names, panels, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::{Report, fixed, out, seconds};
 use crate::residual::HPL_THRESHOLD;
@@ -27,7 +27,7 @@ use crate::trace;
 #[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     /// Order of the matrix
-    #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 4096, value_name = "N", value_parser = parse_order)]
     n: u32,
     /// Number of columns of a panel [default: $LAPIDARY_NB, else chosen by the library]
     #[arg(long, value_name = "NB", value_parser = parse_positive)]
@@ -58,6 +58,11 @@ enum Placement {
     Host,
     /// Memory of the device: the matrix is copied there before the timed part, and the factors and the solution stay there
     Device,
+}
+
+/// Parses the order of the matrix.
+fn parse_order(text: &str) -> std::result::Result<u32, String> {
+    text.parse().ok().filter(|&order| order > 0).ok_or_else(|| format!("one whole number from 1 to {} is needed", u32::MAX))
 }
 
 /// Order of the system, divided by the order of the system that warms the devices up.
@@ -137,6 +142,11 @@ pub fn run(args: &Args) -> Result<()> {
     report
         .line("matrix", format!("{0} × {0}, f64, seed {1}, in {memory} memory", args.n, args.seed))
         .line("device", names(devices()));
+    let is_unused = |device: &&DeviceFacts| !taking_part.contains(&device.name);
+    let unused: Vec<&str> = computing(&machine, DType::F64).filter(is_unused).map(|device| device.name.as_str()).collect();
+    if !unused.is_empty() {
+        report.line("unused", unused.join(", "));
+    }
     finish(args, report, &solved, (residual, nb, devices().count()))
 }
 

@@ -58,6 +58,28 @@ fn the_trace_shows_the_commands_of_the_run() {
 }
 
 #[test]
+fn one_order_is_needed() {
+    let s = Sandbox::new();
+    for order in ["1,2", "0", "4294967296", "1e3"] {
+        refused(&s, &["hpl", "--n", order], &["--n", order, "one whole number from 1 to 4294967295 is needed"]);
+    }
+    refused(&s, &["hpl", "--n", "4", "--nb", "0"], &["--nb", "a whole positive number is needed"]);
+}
+
+/// One of two devices of the CPU factors a small matrix.
+#[test]
+fn a_device_that_takes_no_part_is_named() {
+    let s = Sandbox::new();
+    let unused = |device: &str| {
+        let run = s.run(&["hpl", "--n", "100", "--device", device]);
+        outcome(&run, 0);
+        run.stdout.lines().find(|line| line.starts_with("unused")).map(str::to_owned)
+    };
+    assert_eq!(unused("cpu:0,1").as_deref(), Some("unused    cpu:1"));
+    assert_eq!(unused("cpu:0"), None);
+}
+
+#[test]
 fn a_device_that_is_named_twice_is_refused() {
     let s = Sandbox::new();
     let hpl = ["hpl", "--n", "4"];
@@ -66,6 +88,7 @@ fn a_device_that_is_named_twice_is_refused() {
         ("opencl:0,opencl:0", "device opencl:0 is named twice"),
         ("cpu:1,cpu:0,cpu:1", "device cpu:1 is named twice"),
         ("opencl:0+opencl:0", "device opencl:0 is named twice"),
+        ("cpu,cpu", "cpu is named twice; write cpu:0,1"),
     ] {
         refused(&s, &[&hpl[..], &["--device", selection]].concat(), &[words, &format!("option: --device {selection}")]);
         let run = s.run_with(&hpl, &[("LAPIDARY_DEVICE", selection)]);

@@ -11,8 +11,8 @@ use lapidary_core::{Error, ErrorKind, Result, copy_threads};
 /// pinning it.
 const PAGE: usize = 4096;
 
-/// Host memory in whole pages. Memory that a driver pins should be filled before: the driver takes longer to obtain its pages from the operating
-/// system than a thread that writes to them (bench/results/opencl/2026-11-28-h200-pinned.txt).
+/// Host memory in whole pages. A thread fills the memory before the driver pins it: the driver would take longer to obtain the pages from the operating
+/// system than the thread takes to fill them (bench/results/opencl/2026-11-28-h200-pinned.txt).
 #[derive(Debug)]
 pub(crate) struct Pages {
     start: NonNull<u8>,
@@ -25,22 +25,11 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Allocates at least `bytes` bytes, and fills them with zeros.
+    /// Allocates at least `bytes` bytes, and fills them with zeros. If there are at least two parts of `part` bytes, several threads fill them.
     ///
     /// # Errors
     /// The operating system has too little memory.
-    pub fn zeros(bytes: usize) -> Result<Self> {
-        let pages = Self::new(bytes)?;
-        // SAFETY: the memory has this size.
-        unsafe { pages.ptr().write_bytes(0, pages.bytes()) };
-        Ok(pages)
-    }
-
-    /// Does the same as [`Pages::zeros`] with several threads, each of which fills at least `part` bytes.
-    ///
-    /// # Errors
-    /// As for [`Pages::zeros`].
-    pub fn zeros_by_threads(bytes: usize, part: usize) -> Result<Self> {
+    pub fn zeros(bytes: usize, part: usize) -> Result<Self> {
         let pages = Self::new(bytes)?;
         // SAFETY: the memory has this size, and nothing else accesses it.
         let memory = unsafe { slice::from_raw_parts_mut(pages.ptr().cast::<MaybeUninit<u8>>(), pages.bytes()) };
@@ -102,14 +91,14 @@ mod tests {
             bytes.fill(1);
             were_zero
         };
-        // the allocator returns memory that was freed before
+        // the allocator may return the memory of an earlier round, which was filled with ones
         for bytes in [0, 1, PAGE, 25 * PAGE + 1, 100_000].repeat(3) {
-            let [by_one, by_several] = [Pages::zeros(bytes).unwrap(), Pages::zeros_by_threads(bytes, PAGE).unwrap()];
+            let [by_one, by_several] = [Pages::zeros(bytes, usize::MAX).unwrap(), Pages::zeros(bytes, PAGE).unwrap()];
             for pages in [by_one, by_several] {
                 assert!(pages.bytes() >= bytes && pages.bytes().is_multiple_of(PAGE) && pages.ptr().addr().is_multiple_of(PAGE));
                 assert!(all_zero(&pages), "{bytes} bytes");
             }
         }
-        assert!(Pages::zeros(usize::MAX / 2).is_err());
+        assert!(Pages::zeros(usize::MAX / 2, PAGE).is_err());
     }
 }

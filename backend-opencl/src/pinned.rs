@@ -122,7 +122,7 @@ impl Spare {
         if size <= Self::LARGEST && pieces.len() < Self::COUNT && self.health.lost().is_none() {
             pieces.push((size, pinned));
         } else {
-            // freeing the piece waits for the driver
+            // as in `clear`
             drop(pieces);
             drop(pinned);
         }
@@ -130,6 +130,7 @@ impl Spare {
 
     /// Frees all pieces.
     pub fn clear(&self) {
+        // the lock is released before the pieces are freed, because freeing waits for the driver
         let pieces = std::mem::take(&mut *self.pieces());
         drop(pieces);
     }

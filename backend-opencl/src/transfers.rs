@@ -86,10 +86,10 @@ impl Transfers {
     /// Allocates pinned memory, which this queue maps, and fills it with zeros.
     pub fn pin(&self, bytes: usize) -> Result<Pinned> {
         self.check_size(bytes)?;
-        Pinned::new(&self.context, &self.queue, Pages::zeros_by_threads(bytes, self.piece)?)
+        Pinned::new(&self.context, &self.queue, Pages::zeros(bytes, self.piece)?)
     }
 
-    /// Fails if memory of this size is larger than the largest buffer, before any memory is filled.
+    /// Returns an error if `bytes` is more than a buffer can have. Callers check this before they allocate and fill memory.
     fn check_size(&self, bytes: usize) -> Result<()> {
         let refused =
             || Error::new(ErrorKind::OutOfHostMemory, "transfer", format!("a buffer has at most {} bytes", self.max_buffer));
@@ -98,7 +98,7 @@ impl Transfers {
 
     /// Allocates pinned memory for a piece, or ordinary memory if the driver pins no more.
     fn new_staging(&self) -> Result<Staging> {
-        let memory = self.check_size(self.piece).and_then(|()| Pages::zeros(self.piece));
+        let memory = self.check_size(self.piece).and_then(|()| Pages::zeros(self.piece, self.piece));
         let pinned = memory.and_then(|memory| Pinned::new(&self.context, &self.queue, memory));
         pinned.map(Staging::Pinned).or_else(|_| Pages::new(self.piece).map(Staging::Plain))
     }
@@ -233,7 +233,8 @@ impl Transfers {
     unsafe fn staged(self: &Arc<Self>, rect: HostRect, own: &Rect, waits: bool) -> Result<Token> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         let threads = copy_threads(pieces.len());
-        // The first job gets its staging memory here. Each other job takes its own when it runs. If there is none, the other jobs move its pieces.
+        // The first job gets its staging memory here. Each other job allocates staging memory when it runs. If the allocation fails, the job ends, and
+        // the other jobs move its pieces.
         let first = self.take_two()?;
         let shared = Arc::new((pieces, AtomicUsize::new(0)));
         let part = |staging: Option<[Staging; 2]>| {
@@ -242,7 +243,7 @@ impl Transfers {
                 let Some(staging) = staging.or_else(|| transfers.take_two().ok()) else { return Ok(()) };
                 let (pieces, next) = &*shared;
                 let pieces = iter::from_fn(|| pieces.get(next.fetch_add(1, Ordering::Relaxed)).copied());
-                // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed; pieces do not overlap.
+                // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed; no two pieces overlap.
                 transfers.health.record_loss(unsafe { transfers.part(&rect, &own, pieces, staging) })
             }
         };

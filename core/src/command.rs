@@ -92,7 +92,7 @@ pub struct Conditions {
     /// The panel of LU that another kernel queue of the device factors while the instruction runs. The kernels of the instruction should leave
     /// compute units free for the kernels of the panel. `None` if no queue factors a panel.
     pub beside_panel: Option<PanelShape>,
-    /// The error bound that the device must keep in each product A·B of the instruction.
+    /// The error bound that each product A·B which the device computes for the instruction must satisfy.
     pub accuracy: Accuracy,
 }
 

@@ -76,17 +76,17 @@ const HELP: &str = "\
 The system is that of HPL 2.3, from the same generator, with elements in [-0.5, 0.5] in double
 precision; the default seed is HPL's. The lines between the double rules have the format of HPL.
 The variant in the column T/V is always WR10R2R1, P is 1, and Q is the number of devices among which
-the factorisation is divided. The line `unused` names other devices that have double precision. The
-residual,
+the factorisation is divided. The line `unused` names the other selected devices with double precision.
+The residual,
 ‖A·x − b‖∞ / (eps·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n) with eps = 2⁻⁵³, must be below 16; otherwise the exit
 status is 1. The speed counts 2/3·n³ + 3/2·n² operations, also with --mxp. The matrix of HPL-MxP is
 diagonally dominant. The matrix of --mxp is HPL's, which needs row exchanges and more refinement
 steps. If the refinement does not converge, the factors are in f64 and the exit status is 1.
 
-Before the timed part, OpenCL devices compile the kernels, a system of an eighth of the order, at
-most 8192, is solved, and matrices as tall as the large one are factored. The first run on a device
-is still slower, because it measures speeds, which later runs reuse. Run twice, and take the second
-result.
+Before the timed part, OpenCL devices compile the kernels. The devices then solve a system of an
+eighth of the order, at most 8192, and factor matrices as tall as the large one. The first run on a
+device is still slower, because it measures speeds, which later runs reuse. Run twice, and take the
+second result.
 
 Examples:
   lapidary hpl --n 8000 --json hpl.json

@@ -269,7 +269,8 @@ static int are_finite(const float sum[P_PARTS][Q_PARTS][PRODUCT]) {
     return are;
 }
 
-// Computes the elements of C that belong to the work-item once more, without parts: adds the products with the indices k = begin, ..., end - 1 by fma.
+// Computes the elements of C of this work-item again by fma, from the elements of A and B instead of their parts. It adds the products with the
+// indices k = begin, ..., end - 1.
 // The kernel calls this function if one of its sums is infinite or NaN. The reason may be an element of A or B above 65504, the largest number in
 // half precision: its parts are infinite, although the exact sum may be finite. Element (i_first, j_first) is the first element of C that the
 // sub-group computes.

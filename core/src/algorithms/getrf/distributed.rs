@@ -7,7 +7,7 @@
 //! which are final.
 //!
 //! A device may have several tasks that are ready to run. It takes the one that stands first in the plan. Other devices wait for the panels of group
-//! g+1. The plan therefore states the tasks that factor group g+1 first, and then those that update the groups beyond it with the panels of group g.
+//! g+1. In the plan, the tasks that factor group g+1 therefore stand before the tasks that update the groups beyond it with the panels of group g.
 //!
 //! The first group is loaded first. The plan loads each other group just before the panels of the first group update it.
 
@@ -147,7 +147,7 @@ pub(super) fn commands(p: &Problem, panels: &[Range<usize>], shares: &[u32], gro
         // A panel updates the rest of its own group, and the next group, in two tasks: one for the first block, and one for the other blocks.
         let of_group = |blocks: Range<usize>| blocks.len().min(2);
         let next = d.groups.get(group + 1).map_or(d.blocks.len()..d.blocks.len(), |next| next.blocks.clone());
-        // A panel updates each group beyond the next one in one task, or block by block if the panel belongs to the first group.
+        // For each group beyond the next one, there is one task that updates it with the panel. The panels of the first group have a task for each block.
         let beyond = if group == 0 { d.blocks.len() - next.end } else { d.groups.len().saturating_sub(group + 2) };
         let updates = of_group(k + 1..d.groups[group].blocks.end) + of_group(next) + beyond;
         let exchanges = if p.pivoting { group + usize::from(k > d.groups[group].blocks.start) } else { 0 };

@@ -28,9 +28,10 @@
 //! - If a device turns out to have less memory than its memory limit, the run continues with the memory that the device has. If
 //!   the memory of a device does not suffice for the device's first task, if a command lacks memory, or if the device is lost, the
 //!   device leaves the run (`dispatch/shortage.rs`) and other devices run its tasks. The run fails when all devices have left it.
+//! - A lane holds only a few commands at a time (`DeviceState::depth`).
 //! - Each kernel queue runs in order: the dispatcher issues a kernel when the kernels on which it depends have been issued and
 //!   its other dependencies are done. The LD commands of a device start in the order in which the device has
-//!   taken their tasks, and so do its ST commands. A lane holds only a few commands at a time.
+//!   taken their tasks, and so do its ST commands.
 //! - A transfer between a register and a window on which the device works in place does nothing and is done at once.
 
 mod device;
@@ -139,10 +140,6 @@ pub enum Step {
     /// No command will follow for this lane: all tasks are done, the run was stopped, or the device has left the run.
     Finished,
 }
-
-/// Maximum number of commands that a lane holds, by [`Queue`]: one command that runs and one command that waits to run. A kernel
-/// queue holds two more commands, since kernels may be short.
-const DEPTH: [u32; 3] = [2, 4, 2];
 
 /// The state of a run: which tasks are ready, taken or done, and which registers have memory.
 #[derive(Debug)]
@@ -258,7 +255,7 @@ impl<'p> Dispatcher<'p> {
             if let Some(step) = self.next_step_while_draining(lane.device) {
                 return Ok(step);
             }
-            if self.devices[lane.device].under_way[lane.index()] == DEPTH[lane.queue as usize] {
+            if self.devices[lane.device].under_way[lane.index()] == self.devices[lane.device].depth[lane.queue as usize] {
                 return Ok(Step::Wait);
             }
             match self.allocate(lane.device)? {

@@ -52,6 +52,10 @@ pub(super) struct DeviceState {
     /// For each lane of the device, by [`Lane::index`], the number of commands that were issued and not yet reported as completed
     /// or failed.
     pub under_way: [u32; 2 + KERNEL_QUEUES],
+    /// Maximum number of commands that a lane holds, by [`Queue`]: one command that runs and one command that waits to run. A kernel queue
+    /// holds two more commands, since kernels may be short. If the device has one kernel queue and stores the results of tasks, the kernel
+    /// queue does not hold two more commands: the device may run the transfers in the same queue, where they wait behind all kernels.
+    pub depth: [u32; 3],
     /// Whether the device copies any register from or to a matrix of the caller.
     pub copies: bool,
     /// Number of kernel queues that the dispatcher uses on this device.
@@ -91,14 +95,16 @@ impl DeviceState {
         let mut held: Vec<Reg> = registers.held().filter(|&reg| reach.holds(device, &registers[reg])).collect();
         held.sort_by_key(|reg| graph.live_ranges[reg.0 as usize].first);
         let queues = reach.queues.clamp(1, KERNEL_QUEUES);
+        let follows = registers.held().next().is_some() || (!copies && queues > 1);
         DeviceState {
             taken: VecDeque::new(),
             slots: Slots::new(reach.memory),
             under_way: [0; 2 + KERNEL_QUEUES],
+            depth: [2, if copies && queues == 1 && !follows { 2 } else { 4 }, 2],
             copies,
             queues,
             last_queue: queues - 1,
-            follows: registers.held().next().is_some() || (!copies && queues > 1),
+            follows,
             own: BinaryHeap::new(),
             owned: BTreeSet::new(),
             held,

@@ -125,15 +125,17 @@ fn a_lane_holds_a_few_commands() {
     plan.task("C", Region::whole(4, 4));
     let tile = plan.ld(c, &(0..4), &(0..4));
     (0..9).for_each(|_| plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile }));
-    let schedule = Schedule::new(plan, vec![in_place(1.0)]).unwrap();
-    let mut dispatcher = schedule.dispatcher();
-    let mut given = 0;
-    while ask(&mut dispatcher, 0, Queue::Exec).is_some() {
-        given += 1;
+    for (reach, depth) in [(in_place(1.0), 4), (Reach { queues: 2, ..copying(1) }, 4), (copying(1), 2)] {
+        let schedule = Schedule::new(plan.clone(), vec![reach]).unwrap();
+        let mut dispatcher = schedule.dispatcher();
+        if let Some(load) = ask(&mut dispatcher, 0, Queue::Ld) {
+            dispatcher.complete(Lane::new(0, Queue::Ld), load);
+        }
+        let given = std::iter::from_fn(|| ask(&mut dispatcher, 0, Queue::Exec)).count();
+        assert_eq!(given, depth);
+        dispatcher.complete(Lane::new(0, Queue::Exec), EXEC);
+        assert!(ask(&mut dispatcher, 0, Queue::Exec).is_some());
     }
-    assert_eq!(given, super::DEPTH[Queue::Exec as usize]);
-    dispatcher.complete(Lane::new(0, Queue::Exec), EXEC);
-    assert!(ask(&mut dispatcher, 0, Queue::Exec).is_some());
 }
 
 #[test]

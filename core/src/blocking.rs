@@ -239,6 +239,11 @@ impl Resources {
         self.shares.len()
     }
 
+    /// The devices of the call that have a share.
+    fn with_shares(&self) -> impl Iterator<Item = usize> {
+        (0..self.devices()).filter(|&device| self.shares[device] > 0)
+    }
+
     /// The memory limit of the devices that copy, or twice their maximum buffer size if that is less, in bytes. One buffer has room for half of
     /// these bytes. `None` if all devices work in place.
     #[must_use]

@@ -25,7 +25,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
-                              STEPS: prepare fmt tidy clippy api msrv types loom sanitize tests foreign browser window oclgrind debian13
+                              STEPS: prepare fmt tidy clippy api msrv types loom tests foreign browser
+                              only on request: sanitize window oclgrind debian13
 cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)
 cargo xtask web [PORT]        builds the page of the folder web, and serves it on localhost
 cargo xtask api               accepts the present public API of the library (lapidary/public-api.txt)

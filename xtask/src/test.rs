@@ -24,11 +24,10 @@ pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--a
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
 /// Names of the steps in their order.
-const STEPS: [&str; 13] =
-    ["prepare", "fmt", "tidy", "clippy", "api", "msrv", "types", "loom", "sanitize", "tests", "foreign", "browser", "window"];
+const STEPS: [&str; 11] = ["prepare", "fmt", "tidy", "clippy", "api", "msrv", "types", "loom", "tests", "foreign", "browser"];
 
-/// Names of the steps that run only on request, since they take long and install many packages.
-const ON_REQUEST: [&str; 3] = ["oclgrind", "debian13", "systems"];
+/// Names of the steps that run only on request, since they take long, and some install many packages.
+const ON_REQUEST: [&str; 5] = ["sanitize", "window", "oclgrind", "debian13", "systems"];
 
 /// Runs every step, or the named steps. The chore ends at the first step that fails.
 pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
@@ -45,7 +44,6 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("msrv", || msrv(ws))?;
     steps.step("types", || types::arm(ws))?;
     steps.step("loom", || loom(ws))?;
-    steps.step("sanitize", || sanitize::run(ws))?;
     steps.step("tests", || {
         let cargo = ws.cargo(&[&["test"][..], TESTED].concat());
         results = closing_lines(&drivers::with_drivers_enabled(ws, cargo)?.tee()?);
@@ -53,8 +51,9 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     })?;
     steps.step("foreign", || foreign(ws))?;
     steps.step("browser", || browser::test(ws))?;
-    steps.step("window", || window::test(ws))?;
     if !wanted.is_empty() {
+        steps.step("sanitize", || sanitize::run(ws))?;
+        steps.step("window", || window::test(ws))?;
         steps.step("oclgrind", || drivers::watch(ws))?;
         steps.step("debian13", || debian13::check(ws))?;
         steps.step("systems", || systems::check(ws))?;

@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use lapidary::backend::{DeviceFacts, DeviceKind};
+use serde_json::Value;
+
 use lapidary::{DType, Getrf, Machine, Precision, Scalar};
 
 use crate::dense::Dense;
@@ -146,6 +148,7 @@ pub fn run(args: &Args) -> Result<()> {
         .line("device", names(devices()));
     let is_unused = |device: &&DeviceFacts| !taking_part.contains(&device.name);
     let unused: Vec<&str> = computing(&machine, DType::F64).filter(is_unused).map(|device| device.name.as_str()).collect();
+    report.figure("unused", Value::from(unused.clone()));
     if !unused.is_empty() {
         report.line("unused", unused.join(", "));
     }

@@ -71,12 +71,13 @@ fn one_order_is_needed() {
 fn a_device_that_takes_no_part_is_named() {
     let s = Sandbox::new();
     let unused = |device: &str| {
-        let run = s.run(&["hpl", "--n", "100", "--device", device]);
+        let run = s.run(&["hpl", "--n", "100", "--device", device, "--json", "h.json"]);
         outcome(&run, 0);
         run.stdout.lines().find(|line| line.starts_with("unused")).map(str::to_owned)
     };
-    assert_eq!(unused("cpu:0,1").as_deref(), Some("unused    cpu:1"));
     assert_eq!(unused("cpu:0"), None);
+    assert_eq!(unused("cpu:0,1").as_deref(), Some("unused    cpu:1"));
+    assert_eq!(s.json("h.json")["unused"], serde_json::json!(["cpu:1"]));
 }
 
 #[test]

@@ -102,12 +102,17 @@ impl Division<'_> {
 }
 
 impl Resources {
-    /// Divides a result of m rows and n columns among the devices of a call that have a share. Rows are divided only if `divides_rows`.
+    /// Divides a result of m rows and n columns among the devices of a call that have a share. Rows are divided only if `divides_rows`. If a
+    /// single device has a share, its part is the whole result, as if the device were alone.
     pub(super) fn divided(&self, m: usize, n: usize, divides_rows: bool) -> Vec<Part> {
         let division = Division { shares: &self.shares, tails: &self.tails, divides_rows };
-        let devices: Vec<usize> = (0..self.devices()).filter(|&device| self.shares[device] > 0).collect();
+        let devices: Vec<usize> = self.with_shares().collect();
         debug_assert!(!devices.is_empty(), "a device has a share");
-        division.among(Part { rows: 0..m, cols: 0..n, device: None }, &devices)
+        let whole = Part { rows: 0..m, cols: 0..n, device: None };
+        match devices[..] {
+            [device] if m > 0 && n > 0 => vec![Part { device: Some(device), ..whole }],
+            _ => division.among(whole, &devices),
+        }
     }
 
     /// Block sizes of a product that is divided among several devices. `None` if the memory suffices for small blocks only.
@@ -169,6 +174,12 @@ mod tests {
         }
         // the share of the first device is less than half a unit
         assert_eq!(parts(9, 100, &[1, 16], usize::MAX, false), [part(0..9, 0..100, 1)]);
+    }
+
+    #[test]
+    fn the_only_device_with_a_share_has_one_part() {
+        assert_eq!(parts(9, 256, &[0, 16, 0], 32, false), [part(0..9, 0..256, 1)]);
+        assert_eq!(parts(0, 5, &[0, 16], 32, true), []);
     }
 
     #[test]

@@ -175,6 +175,8 @@ fn strips_of_right_hand_sides_are_wide() {
     // room for the triangle of order 16384, and for strips of 2048 columns
     assert_eq!(strip(16_384 * (18_432 + 6 * 2048) * 8, 16_384), 2048);
     assert_eq!(copying(2, 1 << 40).trsm(16_384, 16_384).mc, 2048);
+    let one_of_two = Resources { shares: vec![0, 16], ..copying(2, 1 << 40) };
+    assert_eq!(one_of_two.trsm(16_384, 16_384).mc, 4096);
 }
 
 #[test]

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use lapidary_core::algorithms::{Problem, getrf};
 use lapidary_core::null::{NullDevice, Record, Request};
 use lapidary_core::{
-    BufferRect, DType, Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, Layout, MatMut, MatRef,
-    Operand, Outputs, Result,
+    BufferRect, Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand, Outputs,
+    Result,
 };
 
-use super::{MAX_ATTEMPTS, Planner};
-use crate::machine::read_column;
+use super::MAX_ATTEMPTS;
 use crate::open::boxed;
 use crate::{Machine, Reason, Settings};
 
@@ -417,39 +415,6 @@ fn matrices_are_uploaded_to_the_fastest_device() {
     // a third matrix is not silently uploaded to a slower device
     assert_eq!(machine.upload(view()).unwrap_err().kind(), ErrorKind::OutOfMemory);
     assert!(machine.upload_to(2, view()).is_ok());
-}
-
-/// The devices that take part in an LU of order N, if two devices with `memory` bytes have the given speeds and models.
-fn factoring(memory: usize, speeds: [f64; 2], models: [&str; 2]) -> Vec<usize> {
-    let device = |at: usize| boxed(NullDevice::new(Some(memory)).with_model(models[at]).with_flops(speeds[at]));
-    let machine = Machine::of(vec![device(0), device(1)], &Settings::default());
-    speeds.into_iter().zip(0..).for_each(|(flops, device)| machine.set_product_rate(device, DType::F64, flops));
-    let problem = getrf::Problem::pivoted((N, N), Layout::ColMajor, DType::F64);
-    let (problem, mut a, ipiv) = (Problem::Getrf { problem, nb: None }, vec![1.0; N * N], vec![0; N]);
-    let memory = [MatMut::col_major(&mut a, N, N).unwrap().raw(), read_column(&ipiv).unwrap(), read_column(&[0]).unwrap()];
-    Planner { machine: &machine, problem: &problem, memory: &memory, devices: &[0, 1], resident: false }.taking_part()
-}
-
-/// A device that is too slow for a share of an LU takes no part in it, so that the other device holds the matrix as if it were alone.
-#[test]
-fn a_device_without_a_share_takes_no_part_in_an_lu() {
-    let of_speed = |slow| factoring(4 << 20, [1e9, slow], ["fast", "slow"]);
-    assert_eq!([5e8, 1e7].map(of_speed), [vec![0, 1], vec![0]]);
-}
-
-/// One of two equal devices factors a matrix that is small for their speed, unless its memory has no room for the matrix.
-#[test]
-fn a_matrix_that_is_small_for_the_devices_is_factored_by_one() {
-    let of = |memory, speed| factoring(memory, [speed; 2], ["one"; 2]);
-    assert_eq!([1e9, 1e12].map(|speed| of(4 << 20, speed)), [vec![0, 1], vec![0]]);
-    assert_eq!(of(N * N * 8, 1e12), [0, 1]);
-}
-
-/// If two devices together have no room for a matrix, one of them factors it left-looking, unless transfers are fast.
-#[test]
-fn a_matrix_beyond_the_memory_of_all_devices_is_factored_by_one() {
-    let of_speed = |speed| factoring(N * N * 2, [speed; 2], ["one"; 2]);
-    assert_eq!([1e9, 1e12].map(of_speed), [vec![0, 1], vec![0]]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ const STEPS: [&str; 11] = ["prepare", "fmt", "tidy", "clippy", "api", "msrv", "t
 /// Names of the steps that run only on request, since they take long, and some install many packages.
 const ON_REQUEST: [&str; 5] = ["sanitize", "window", "oclgrind", "debian13", "systems"];
 
-/// Runs every step, or the named steps. The chore ends at the first step that fails.
+/// Runs the steps of `STEPS`, or the named steps. The chore ends at the first step that fails.
 pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     if let Some(unknown) = wanted.iter().find(|name| !STEPS.contains(name) && !ON_REQUEST.contains(name)) {
         return Err(format!("there is no step `{unknown}`: {}, {}", STEPS.join(", "), ON_REQUEST.join(", ")));
@@ -66,9 +66,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
 /// Downloads the crates and the drivers, so that later steps do not wait for the network.
 fn prepare(ws: &Workspace) -> Result<String> {
     ws.cargo(&["fetch", "--locked"]).run()?;
-    for manifest in [FOREIGN, window::MANIFEST] {
-        ws.cargo(&["fetch", "--locked", "--manifest-path", manifest]).run()?;
-    }
+    ws.cargo(&["fetch", "--locked", "--manifest-path", FOREIGN]).run()?;
     drivers::install(ws)
 }
 

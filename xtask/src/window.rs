@@ -9,7 +9,7 @@ use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
 /// Manifest of the example, which is a crate outside the workspace.
-pub const MANIFEST: &str = "examples/window/Cargo.toml";
+const MANIFEST: &str = "examples/window/Cargo.toml";
 /// Debian's packages of a display in memory, and of the libraries that a program loads to open a window.
 const DISPLAY: &[&str] = &["libx11-xcb1", "libxcursor1", "libxi6", "libxkbcommon-x11-0", "libxrandr2", "xauth", "xvfb"];
 /// Seconds in which the example must write its picture. The GPU is a CPU here.

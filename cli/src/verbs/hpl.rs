@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use lapidary::backend::{DeviceFacts, DeviceKind};
-use serde_json::Value;
-
 use lapidary::{DType, Getrf, Machine, Precision, Scalar};
+use serde_json::Value;
 
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};

@@ -76,6 +76,7 @@ fn a_device_that_takes_no_part_is_named() {
         run.stdout.lines().find(|line| line.starts_with("unused")).map(str::to_owned)
     };
     assert_eq!(unused("cpu:0"), None);
+    assert_eq!(s.json("h.json")["unused"], serde_json::json!([]));
     assert_eq!(unused("cpu:0,1").as_deref(), Some("unused    cpu:1"));
     assert_eq!(s.json("h.json")["unused"], serde_json::json!(["cpu:1"]));
 }

@@ -53,8 +53,8 @@ pub(super) struct DeviceState {
     /// or failed.
     pub under_way: [u32; 2 + KERNEL_QUEUES],
     /// Maximum number of commands that a lane holds, by [`Queue`]: one command that runs and one command that waits to run. A kernel queue
-    /// holds two more commands, since kernels may be short. If the device has one kernel queue and stores the results of tasks, the kernel
-    /// queue does not hold two more commands: the device may run the transfers in the same queue, where they wait behind all kernels.
+    /// holds two more commands, since kernels may be short, except on a device that copies, has one kernel queue and holds no registers. Such a
+    /// device may run transfers in the same queue, where they wait behind all kernels.
     pub depth: [u32; 3],
     /// Whether the device copies any register from or to a matrix of the caller.
     pub copies: bool,

@@ -120,13 +120,20 @@ fn the_end_of_a_command_concerns_the_devices_that_may_continue() {
 
 #[test]
 fn a_lane_holds_a_few_commands() {
-    let mut plan = Plan::new("scale", DType::F64);
-    let c = plan.output("C", (4, 4), Layout::ColMajor);
-    plan.task("C", Region::whole(4, 4));
-    let tile = plan.ld(c, &(0..4), &(0..4));
-    (0..9).for_each(|_| plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile }));
-    for (reach, depth) in [(in_place(1.0), 4), (Reach { queues: 2, ..copying(1) }, 4), (copying(1), 2)] {
-        let schedule = Schedule::new(plan.clone(), vec![reach]).unwrap();
+    let plan = |is_held: bool| {
+        let mut plan = Plan::new("scale", DType::F64);
+        let c = plan.output("C", (4, 4), Layout::ColMajor);
+        let held = is_held.then(|| plan.hold(0, c, &(0..4), &(0..4)));
+        plan.task_on(0, "C", Region::whole(4, 4));
+        held.into_iter().for_each(|tile| plan.load(tile));
+        let tile = held.unwrap_or_else(|| plan.ld(c, &(0..4), &(0..4)));
+        (0..9).for_each(|_| plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile }));
+        plan
+    };
+    let cases =
+        [(in_place(1.0), false, 4), (Reach { queues: 2, ..copying(1) }, false, 4), (copying(1), false, 2), (copying(1), true, 4)];
+    for (reach, is_held, depth) in cases {
+        let schedule = Schedule::new(plan(is_held), vec![reach]).unwrap();
         let mut dispatcher = schedule.dispatcher();
         if let Some(load) = ask(&mut dispatcher, 0, Queue::Ld) {
             dispatcher.complete(Lane::new(0, Queue::Ld), load);

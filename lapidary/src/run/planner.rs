@@ -24,10 +24,8 @@ pub(crate) struct Planner<'a> {
     pub resident: bool,
 }
 
-/// Estimated number of seconds of a call before which the speeds of the devices are measured. The estimates may be several times too fast or
-/// too slow. With shares by the estimates, a product of order 16384 took 1.07 s on an H200 and the 16 threads beside it, and 0.17 s on the H200
-/// alone.
-const WORTH_MEASURING: f64 = 0.1;
+/// Estimated number of seconds of a call before which the speeds of the devices are measured.
+const WORTH_MEASURING: f64 = 1.0;
 
 /// Number of devices for which the planner plans every reproducible call. The call may run on fewer devices.
 pub(crate) const PLANNED_DEVICES: usize = 8;
@@ -35,10 +33,11 @@ pub(crate) const PLANNED_DEVICES: usize = 8;
 /// The share of the fastest device in a matrix that devices of different models hold together.
 const SHARE_OF_FASTEST: f64 = 16.0;
 
-/// Smallest measured speed of a device with a share, as a part of the speed of the fastest device. A slower device would save less than a tenth
-/// of the time.
+/// Smallest measured speed of a device with a share, as a fraction of the speed of the fastest device. A slower device would save less than a
+/// tenth of the time.
 const SLOWEST_MEASURED: f64 = 0.1;
-/// The same for estimated speeds. A device whose speed is overestimated would delay the call.
+/// The same for estimated speeds, which may be several times too fast. With a share by estimates, the 16 threads beside an H200 made a product
+/// of order 16384 take 1.07 s instead of 0.17 s.
 const SLOWEST_ESTIMATED: f64 = 0.5;
 
 /// Number of floating-point operations of a problem on matrices in `memory`.
@@ -61,14 +60,11 @@ impl<'a> Planner<'a> {
     /// If several devices hold the matrix of a factorisation together, a device that could work in host memory also works on copies of its
     /// columns. The other devices load panels from host memory, whose elements must not change meanwhile.
     fn reaches(&self, most: usize) -> Vec<Reach> {
-        let is_measured = self.is_measured();
-        let limited = |((&device, runtime), share): ((&usize, &DeviceRuntime), u32)| {
-            let rate = self.machine.product_rate(device, self.problem.dtype());
-            // with the speed 0, a device takes no tasks from devices that are not lost
-            let flops = if share > 0 || is_measured { rate } else { 0.0 };
-            Reach { memory: runtime.free_memory().min(most), flops, ..reach(device, runtime.facts(), self.memory) }
+        let limited = |(&device, runtime): (&usize, &DeviceRuntime)| {
+            let (memory, flops) = (runtime.free_memory().min(most), self.machine.product_rate(device, self.problem.dtype()));
+            Reach { memory, flops, ..reach(device, runtime.facts(), self.memory) }
         };
-        let reaches: Vec<Reach> = self.devices.iter().zip(self.runtimes()).zip(self.shares()).map(limited).collect();
+        let reaches: Vec<Reach> = self.devices.iter().zip(self.runtimes()).map(limited).collect();
         if let Problem::Getrf { problem, .. } = self.problem
             && !self.resident
             && reaches.iter().any(|reach| reach.in_place.contains(&false))
@@ -93,9 +89,10 @@ impl<'a> Planner<'a> {
         let rates = self.rates();
         let fastest = rates.iter().copied().fold(0.0, f64::max);
         let least = fastest * if self.is_measured() { SLOWEST_MEASURED } else { SLOWEST_ESTIMATED };
-        // a few steps, so that the shares do not follow each disturbance of a measurement
+        // a few steps, so that the shares do not follow each disturbance of a measurement; rounded down, so that a slow device does not delay
+        // the call
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number from 0 to 16")]
-        let share = |rate: f64| if rate < least { 0 } else { (SHARE_OF_FASTEST * rate / fastest).round() as u32 };
+        let share = |rate: f64| if rate < least { 0 } else { (SHARE_OF_FASTEST * rate / fastest) as u32 };
         if fastest > 0.0 && fastest.is_finite() { rates.into_iter().map(share).collect() } else { equal }
     }
 
@@ -118,18 +115,23 @@ impl<'a> Planner<'a> {
 
     /// Returns the devices that take part in the call.
     ///
-    /// - In a factorisation, if every device copies the matrix to its own memory, the devices with a share take part. With a further device, the
-    ///   planner would distribute a matrix that one device could hold alone, which takes longer. The fastest device takes part alone if it is faster than all together,
-    ///   unless the user has set the panel width.
-    /// - In other calls, all devices take part. A device without a share helps the others, and does their work if they are lost.
+    /// - In a factorisation, if every device copies the matrix to its own memory, or if a single device has a share and copies it, the devices with
+    ///   a share take part. With a further device, the planner would distribute a matrix that one device could hold alone, or would move its trailing
+    ///   matrix in each step, which takes longer. The fastest device takes part alone if it is faster than all together, unless the user has set
+    ///   the panel width.
+    /// - In other calls, all devices take part. A device without a share does the work of the others if they are lost, and takes tasks from them if
+    ///   the call then ends earlier.
     pub fn taking_part(&self) -> Vec<usize> {
         let shares = self.shares();
         let &Problem::Getrf { problem, nb } = self.problem else { return self.devices.to_vec() };
-        if self.resident || !self.reaches(usize::MAX).iter().all(copies) {
+        let reaches = self.reaches(usize::MAX);
+        let with_shares: Vec<usize> = (0..shares.len()).filter(|&at| shares[at] > 0).collect();
+        let is_alone = matches!(with_shares[..], [at] if copies(&reaches[at]));
+        if self.resident || !(is_alone || reaches.iter().all(copies)) {
             return self.devices.to_vec();
         }
-        let with_shares: Vec<usize> = (0..shares.len()).filter(|&at| shares[at] > 0).map(|at| self.devices[at]).collect();
-        if nb.is_some() || self.is_reproducible() {
+        let with_shares: Vec<usize> = with_shares.into_iter().map(|at| self.devices[at]).collect();
+        if is_alone || nb.is_some() || self.is_reproducible() {
             return with_shares;
         }
         let fastest = (0..shares.len()).rev().max_by_key(|&at| shares[at]).map_or(0, |at| self.devices[at]);
@@ -188,7 +190,7 @@ impl<'a> Planner<'a> {
         }
         let reaches = self.reaches(usize::MAX);
         match self.problem {
-            Problem::Getrf { .. } => reaches.iter().all(copies),
+            Problem::Getrf { .. } => reaches.iter().any(copies),
             Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) => reaches.iter().any(copies) && self.is_long(),
             Problem::Laswp(_) | Problem::Batched(_) => false,
         }

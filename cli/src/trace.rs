@@ -63,7 +63,8 @@ pub fn cache_counts(CacheCounts { hits, misses, rejected, .. }: CacheCounts) -> 
 /// Writes the trace of a run of the machine: a picture if the file name ends in `.svg`, else a JSON document for the viewer.
 pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) -> Result<()> {
     if run.is_empty() {
-        note("lapidary: --trace has nothing to draw: the call was one kernel on the caller's thread; take a larger size");
+        let reason = "the call was one kernel on the caller's thread, and a trace draws calls on larger matrices";
+        note(&format!("lapidary: note: {} is not written: {reason}", path.display()));
         return Ok(());
     }
     let begin = run.iter().map(|event| event.start).fold(f64::INFINITY, f64::min);

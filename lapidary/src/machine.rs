@@ -1,6 +1,7 @@
 //! A set of devices that work on one call together.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lapidary_backend_cpu::{CpuDevice, Path};
@@ -59,6 +60,8 @@ struct Shared {
     listener: OnceLock<Listener>,
     /// The measured speeds of the devices in products ([`Machine::product_rate`]).
     product_rates: Mutex<HashMap<(usize, DType), f64>>,
+    /// Whether a call took so long that the speeds of its devices should be measured before their next call.
+    has_long_call: AtomicBool,
     /// A lock for each device. Planned calls, uploads, measurements of speed, `visit_devices`, and calls on resident matrices with
     /// long columns in host memory hold the lock of a device while they count and use its memory.
     locks: Vec<Mutex<()>>,
@@ -241,6 +244,15 @@ impl Machine {
         self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&(device, dtype))
     }
 
+    /// Records that a call on devices whose speeds are not measured took long.
+    pub(crate) fn record_long_call(&self) {
+        self.0.has_long_call.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_long_call(&self) -> bool {
+        self.0.has_long_call.load(Ordering::Relaxed)
+    }
+
     /// Measures the speeds of devices in products of a type, which takes up to a second for each device. A speed that has been measured is not
     /// measured again, and the estimate stands for a speed whose measurement fails. The caller holds the locks of the devices.
     pub(crate) fn measure_rates(&self, devices: &[usize], dtype: DType) {
@@ -418,6 +430,7 @@ impl Shared {
             pricing: None,
             listener: OnceLock::new(),
             product_rates: Mutex::default(),
+            has_long_call: AtomicBool::new(false),
             notes: Vec::new(),
         }
     }

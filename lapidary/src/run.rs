@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Accuracy, DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, MatrixId, RawMat, Reach, Resources,
-    Result, RunError, Schedule, check_wait, resident_device, run,
+    Accuracy, DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instant, Instruction, Layout, MatrixId, RawMat, Reach,
+    Resources, Result, RunError, Schedule, check_wait, resident_device, run,
 };
 
 use crate::copy::DeviceCopy;
@@ -296,7 +296,7 @@ impl Machine {
         // If a device runs out of memory during the run, the memory that the devices `others` keep for later calls is freed.
         let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
         others.extend(devices.iter().filter(|&&device| self.runtimes()[device].has_idle_copies()));
-        let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
+        let (start, mut most, mut attempts, mut refused) = (Instant::now(), usize::MAX, 0, None);
         loop {
             let scheduled = planner.schedule(most);
             // the error of the device says more than the planner's error that no plan fits into the memory
@@ -308,7 +308,10 @@ impl Machine {
             // kernels write, so that no other access conflicts.
             let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &runtimes, &schedule, memory, self.watch()) });
             match (outcome, copy_limit) {
-                (Ok(()), _) => return Ok(self.copy_of_factors(problem, devices)),
+                (Ok(()), _) => {
+                    planner.record(start.elapsed());
+                    return Ok(self.copy_of_factors(problem, devices));
+                }
                 (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !others.is_empty() => {
                     others.drain(..).for_each(|other| self.runtimes()[other].make_room());
                 }

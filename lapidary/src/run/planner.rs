@@ -1,6 +1,7 @@
 //! Plans a call and schedules it for given devices.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapidary_core::algorithms::{LimitTooSmall, Problem};
 use lapidary_core::{
@@ -24,7 +25,8 @@ pub(crate) struct Planner<'a> {
     pub resident: bool,
 }
 
-/// Estimated number of seconds of a call before which the speeds of the devices are measured.
+/// Estimated number of seconds of a call before which the speeds of the devices are measured, and number of seconds of a call after which they
+/// are measured before the next call.
 const WORTH_MEASURING: f64 = 1.0;
 
 /// Number of devices for which the planner plans every reproducible call. The call may run on fewer devices.
@@ -191,8 +193,17 @@ impl<'a> Planner<'a> {
         let reaches = self.reaches(usize::MAX);
         match self.problem {
             Problem::Getrf { .. } => reaches.iter().any(copies),
-            Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) => reaches.iter().any(copies) && self.is_long(),
+            Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) => {
+                reaches.iter().any(copies) && (self.is_long() || self.machine.has_long_call())
+            }
             Problem::Laswp(_) | Problem::Batched(_) => false,
+        }
+    }
+
+    /// Records the time of the call. If the call took long, the estimates by which the devices shared it may be wrong.
+    pub fn record(&self, time: Duration) {
+        if time.as_secs_f64() >= WORTH_MEASURING && !self.has_one_model() && !self.is_measured() {
+            self.machine.record_long_call();
         }
     }
 

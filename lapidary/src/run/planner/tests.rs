@@ -44,6 +44,13 @@ fn a_slow_device_has_a_share_once_its_speed_is_measured() {
     let (problem, memory) = (Problem::Gemm(problem), [raw; 3]);
     let planner = Planner { machine: &machine, problem: &problem, memory: &memory, devices: &[0, 1, 2], resident: false };
     assert_eq!(planner.shares(), [16, 0, 9]);
+    // the call is short by the estimates, so that the speeds are measured after a call that took long
+    let is_measured_after = |seconds| {
+        planner.record(Duration::from_secs_f64(seconds));
+        planner.measured();
+        [0, 1, 2].map(|device| machine.has_product_rate(device, DType::F64))
+    };
+    assert_eq!([0.9, 1.0].map(is_measured_after), [[false; 3], [true; 3]]);
     [(0, 1e12), (1, 4e11), (2, 9e10)].into_iter().for_each(|(device, flops)| machine.set_product_rate(device, DType::F64, flops));
     assert_eq!(planner.shares(), [16, 6, 0]);
 }

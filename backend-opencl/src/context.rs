@@ -168,7 +168,7 @@ mod tests {
             assert!(bytes.iter().all(|&byte| byte == 0));
             bytes.fill(1);
         }
-        // tests that compile programs at the same time use more memory, too
+        // the limit allows for other tests of this process, which use memory at the same time
         let more = resident().saturating_sub(before);
         assert!(more < 8 * BYTES, "{more} bytes more in use after sixteen pieces of {BYTES} bytes were freed");
     }

@@ -11,8 +11,8 @@ use lapidary_core::{Error, ErrorKind, Result, copy_threads};
 /// pinning it.
 const PAGE: usize = 4096;
 
-/// Host memory in whole pages. A thread fills the memory before the driver pins it: the driver would take longer to obtain the pages from the operating
-/// system than the thread takes to fill them (bench/results/opencl/2026-11-28-h200-pinned.txt).
+/// Host memory in whole pages. Threads write zeros to the memory before the driver pins it. If the driver pinned memory that was never written, it would
+/// itself obtain the pages from the operating system, which takes longer (bench/results/opencl/2026-11-28-h200-pinned.txt).
 #[derive(Debug)]
 pub(crate) struct Pages {
     start: NonNull<u8>,
@@ -25,7 +25,7 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Allocates at least `bytes` bytes, and fills them with zeros. If there are at least two parts of `part` bytes, several threads fill them.
+    /// Allocates at least `bytes` bytes and fills them with zeros. Several threads fill the memory if it has at least twice `part` bytes.
     ///
     /// # Errors
     /// The operating system has too little memory.

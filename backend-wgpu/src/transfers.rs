@@ -16,8 +16,8 @@ pub(crate) const PIECE: usize = 4 << 20;
 /// Maximum number of pieces whose copies from the device to staging memory a thread submits before it unpacks the first of them.
 const READS_IN_FLIGHT: usize = 2;
 /// Maximum number of pieces whose copies from the device are submitted when their transfers begin. A copy that is submitted later,
-/// when a thread has unpacked earlier pieces, waits in the device's only queue behind the kernels that were submitted meanwhile. The
-/// pieces suffice for the two stores of 256 MiB that a product has under way.
+/// when a thread has unpacked earlier pieces, waits in the device's only queue behind the kernels that were submitted meanwhile. A
+/// product has at most two stores under way, which together have 128 pieces if each stores 256 MiB.
 const MAX_EARLY_READS: usize = 128;
 /// Number of pieces in one of these submissions.
 const READS_PER_SUBMISSION: usize = 8;

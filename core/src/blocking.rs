@@ -239,7 +239,7 @@ impl Resources {
         self.shares.len()
     }
 
-    /// The devices of the call that have a share.
+    /// Returns the indices of the devices whose share is not zero.
     fn with_shares(&self) -> impl Iterator<Item = usize> {
         (0..self.devices()).filter(|&device| self.shares[device] > 0)
     }

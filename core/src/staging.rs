@@ -162,7 +162,8 @@ unsafe fn copy_non_temporal(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Orders the non-temporal stores of this thread before all that the thread does next, such as the report of the end of a copy.
+/// Executes a store fence: other threads see the non-temporal stores that this thread has made before they see any later store of this thread, such as
+/// the store that reports the end of a copy.
 fn fence_non_temporal() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction.

@@ -60,7 +60,7 @@ struct Shared {
     listener: OnceLock<Listener>,
     /// The measured speeds of the devices in products ([`Machine::product_rate`]).
     product_rates: Mutex<HashMap<(usize, DType), f64>>,
-    /// Whether a call took so long that the speeds of its devices should be measured before their next call.
+    /// Whether a call was long although the speeds of its devices were not measured.
     has_long_call: AtomicBool,
     /// A lock for each device. Planned calls, uploads, measurements of speed, `visit_devices`, and calls on resident matrices with
     /// long columns in host memory hold the lock of a device while they count and use its memory.
@@ -244,7 +244,7 @@ impl Machine {
         self.0.product_rates.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&(device, dtype))
     }
 
-    /// Records that a call on devices whose speeds are not measured took long.
+    /// Records that a call was long although the speeds of its devices were not measured.
     pub(crate) fn record_long_call(&self) {
         self.0.has_long_call.store(true, Ordering::Relaxed);
     }

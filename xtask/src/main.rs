@@ -24,7 +24,7 @@ mod workspace;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
+cargo xtask test [STEPS...]   the checks before a commit, which CI runs, or the named steps
                               STEPS: prepare fmt tidy clippy api msrv types loom tests foreign browser
                               only on request: sanitize window oclgrind debian13
 cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)

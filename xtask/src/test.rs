@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all checks that must pass before a commit.
+//! `cargo xtask test`: the checks that must pass before a commit, and further checks on request.
 //!
 //! Fast steps run before slow steps. The step [`prepare`] installs the drivers on which the backends are tested.
 

@@ -25,11 +25,11 @@ impl Resources {
             return Blocking { mc: nrhs, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX, place: Place::Shared };
         }
         let per_device = nrhs.div_ceil(self.devices()).max(1);
-        let of_share = nrhs.div_ceil(self.with_shares().count().max(1));
+        let per_share = nrhs.div_ceil(self.with_shares().count().max(1));
         // the triangle is cut into several diagonal blocks, so that the transfer of one block overlaps the solve with the
         // preceding block
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
-        let widest = (of_share / STRIPS).clamp(STRIP, WIDE_STRIP).max(longest_strip(n)).min(nrhs.max(1));
+        let widest = (per_share / STRIPS).clamp(STRIP, WIDE_STRIP).max(longest_strip(n)).min(nrhs.max(1));
         let mut strips = std::iter::successors(Some(widest), |&strip| (strip > STRIP).then(|| half(strip).max(STRIP)));
         if let Some(strip) = strips.find(|&strip| self.holds_triangle(n, nb, strip)) {
             let one = self.devices() == 1;

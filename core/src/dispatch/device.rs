@@ -52,9 +52,9 @@ pub(super) struct DeviceState {
     /// For each lane of the device, by [`Lane::index`], the number of commands that were issued and not yet reported as completed
     /// or failed.
     pub under_way: [u32; 2 + KERNEL_QUEUES],
-    /// Maximum number of commands that a lane holds, by [`Queue`]: one command that runs and one command that waits to run. A kernel queue
-    /// holds two more commands, since kernels may be short, except on a device that copies, has one kernel queue and holds no registers. Such a
-    /// device may run transfers in the same queue, where they wait behind all kernels.
+    /// Maximum number of commands that a lane holds, by [`Queue`]. A lane holds one command that runs and one that waits. A lane of kernels holds two
+    /// more commands, because kernels may be short. It holds no more than two if the device copies matrices, has a single kernel queue and holds no
+    /// registers. Such a device may run kernels and transfers in one queue, and a store would then wait for all kernels that were submitted before it.
     pub depth: [u32; 3],
     /// Whether the device copies any register from or to a matrix of the caller.
     pub copies: bool,

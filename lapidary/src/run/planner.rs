@@ -25,8 +25,8 @@ pub(crate) struct Planner<'a> {
     pub resident: bool,
 }
 
-/// Estimated number of seconds of a call before which the speeds of the devices are measured, and number of seconds of a call after which they
-/// are measured before the next call.
+/// Minimum time of a long call, in seconds. The speeds of devices are measured before a call that is long by the estimates in the facts of the devices,
+/// and before the first call after one that was long.
 const WORTH_MEASURING: f64 = 1.0;
 
 /// Number of devices for which the planner plans every reproducible call. The call may run on fewer devices.
@@ -35,12 +35,13 @@ pub(crate) const PLANNED_DEVICES: usize = 8;
 /// The share of the fastest device in a matrix that devices of different models hold together.
 const SHARE_OF_FASTEST: f64 = 16.0;
 
-/// Smallest measured speed of a device with a share, as a fraction of the speed of the fastest device. A slower device would save less than a
-/// tenth of the time.
-const SLOWEST_MEASURED: f64 = 0.1;
-/// The same for estimated speeds, which may be several times too fast. With a share by estimates, the 16 threads beside an H200 made a product
-/// of order 16384 take 1.07 s instead of 0.17 s.
-const SLOWEST_ESTIMATED: f64 = 0.5;
+/// Minimum measured speed at which a device gets a share, as a fraction of the speed of the fastest device. A slower device would shorten the call by
+/// less than a tenth.
+const MIN_MEASURED: f64 = 0.1;
+/// Minimum estimated speed at which a device gets a share, as a fraction of the estimated speed of the fastest device. It is higher than
+/// [`MIN_MEASURED`], because the real speed of a device may be several times lower than the estimate. A product of order 16384 took 1.07 s when the
+/// processor beside an H200 had a share by its estimate, and 0.17 s on the H200 alone.
+const MIN_ESTIMATED: f64 = 0.5;
 
 /// Number of floating-point operations of a problem on matrices in `memory`.
 pub(crate) fn flops(problem: &Problem, memory: &[RawMat]) -> f64 {
@@ -90,9 +91,9 @@ impl<'a> Planner<'a> {
         }
         let rates = self.rates();
         let fastest = rates.iter().copied().fold(0.0, f64::max);
-        let least = fastest * if self.is_measured() { SLOWEST_MEASURED } else { SLOWEST_ESTIMATED };
-        // a few steps, so that the shares do not follow each disturbance of a measurement; rounded down, so that a slow device does not delay
-        // the call
+        let least = fastest * if self.is_measured() { MIN_MEASURED } else { MIN_ESTIMATED };
+        // Shares are small whole numbers, so that they do not change with each disturbance of a measurement. They are rounded down, so that a slow
+        // device does not finish last.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number from 0 to 16")]
         let share = |rate: f64| if rate < least { 0 } else { (SHARE_OF_FASTEST * rate / fastest) as u32 };
         if fastest > 0.0 && fastest.is_finite() { rates.into_iter().map(share).collect() } else { equal }
@@ -117,12 +118,12 @@ impl<'a> Planner<'a> {
 
     /// Returns the devices that take part in the call.
     ///
-    /// - In a factorisation, if every device copies the matrix to its own memory, or if a single device has a share and copies it, the devices with
-    ///   a share take part. With a further device, the planner would distribute a matrix that one device could hold alone, or would move its trailing
-    ///   matrix in each step, which takes longer. The fastest device takes part alone if it is faster than all together, unless the user has set
-    ///   the panel width.
-    /// - In other calls, all devices take part. A device without a share does the work of the others if they are lost, and takes tasks from them if
-    ///   the call then ends earlier.
+    /// - In a factorisation, only the devices with a share take part if every device of the call copies the matrix, or if a single device has a share
+    ///   and copies the matrix. If a device without a share took part too, the planner would distribute a matrix that one device could hold, or would
+    ///   transfer the trailing matrix in each step. Unless the user has set the panel width, the fastest device takes part alone if it needs less time
+    ///   than all devices together.
+    /// - In other calls, all devices take part. A device without a share takes tasks of another device if the call then ends earlier, or if the other
+    ///   device is lost.
     pub fn taking_part(&self) -> Vec<usize> {
         let shares = self.shares();
         let &Problem::Getrf { problem, nb } = self.problem else { return self.devices.to_vec() };
@@ -200,7 +201,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Records the time of the call. If the call took long, the estimates by which the devices shared it may be wrong.
+    /// Records the time that the call took. If the call was long although its estimate was not, the estimates of the devices may be wrong, and the machine
+    /// measures the speeds before the next call.
     pub fn record(&self, time: Duration) {
         if time.as_secs_f64() >= WORTH_MEASURING && !self.has_one_model() && !self.is_measured() {
             self.machine.record_long_call();

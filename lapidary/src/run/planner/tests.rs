@@ -33,7 +33,7 @@ fn a_device_without_a_share_takes_no_part_in_an_lu() {
     assert_eq!([5e8, 9.9e7].map(beyond), [vec![0, 1], vec![0]]);
 }
 
-/// An estimated speed gives a device a share if it is at least half of the fastest, and a measured speed if it is at least a tenth.
+/// A device gets a share if its estimated speed is at least half, or its measured speed at least a tenth, of the speed of the fastest device.
 #[test]
 fn a_slow_device_has_a_share_once_its_speed_is_measured() {
     let device = |model, flops| boxed(NullDevice::new(Some(4 << 20)).with_model(model).with_flops(flops));
@@ -44,7 +44,7 @@ fn a_slow_device_has_a_share_once_its_speed_is_measured() {
     let (problem, memory) = (Problem::Gemm(problem), [raw; 3]);
     let planner = Planner { machine: &machine, problem: &problem, memory: &memory, devices: &[0, 1, 2], resident: false };
     assert_eq!(planner.shares(), [16, 0, 9]);
-    // the call is short by the estimates, so that the speeds are measured after a call that took long
+    // By the estimates, the call is not long. The machine therefore measures the speeds only after a call that took a second.
     let is_measured_after = |seconds| {
         planner.record(Duration::from_secs_f64(seconds));
         planner.measured();

@@ -32,6 +32,14 @@ const PIECE: usize = 2 << 20;
 /// Default size of a piece of a direct transfer, in bytes. A copy of this size takes 150 µs on a link of 55 GB/s.
 const DIRECT_PIECE: usize = 8 << 20;
 
+/// Minimum length of the columns of a rectangle in pinned memory that is transferred without staging memory, in bytes. The driver of an H200 copies
+/// shorter columns slowly: columns of 4 KiB at 20 GB/s, of 16 KiB at 31, and of 32 KiB at 54
+/// (bench/results/opencl/2026-11-29-h200-pinned-columns.txt).
+const MIN_DIRECT_COLUMN: usize = 32 << 10;
+
+/// Minimum number of threads that together copy to staging memory faster than the driver copies short columns. A thread copies some 10 GB/s.
+const MIN_THREADS_TO_PACK: usize = 4;
+
 /// A queue for transfers in one direction, with its staging memory.
 #[derive(Debug)]
 pub(crate) struct Transfers {
@@ -50,10 +58,11 @@ pub(crate) struct Transfers {
     direct_piece: usize,
     /// Size of the largest buffer in bytes.
     max_buffer: usize,
-    /// Held by the thread that transfers a rectangle without staging memory in pieces, so that rectangles are transferred one after the
-    /// other. Kernels usually wait for the rectangle that was submitted first.
-    direct_turn: Mutex<()>,
+    /// The threads that copy to or from staging memory.
     threads: CopyPool,
+    /// The thread that transfers rectangles without staging memory in pieces, one rectangle after the other. Kernels usually wait for the rectangle
+    /// that was submitted first.
+    direct_thread: CopyPool,
 }
 
 impl Transfers {
@@ -70,8 +79,8 @@ impl Transfers {
             piece: PIECE,
             direct_piece: DIRECT_PIECE,
             max_buffer: found.facts.limits.buffer,
-            direct_turn: Mutex::default(),
             threads: CopyPool::default(),
+            direct_thread: CopyPool::in_order(),
         })
     }
 
@@ -115,12 +124,16 @@ impl Transfers {
         }
         // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed.
         unsafe {
-            if (self.bypasses_staging || is_pinned) && rect.row_stride == 1 {
-                self.direct(rect, own)
-            } else {
-                self.staged(rect, own, waits)
-            }
+            let is_direct = self.bypasses_staging || is_pinned && !self.is_faster_packed(&rect);
+            if is_direct && rect.row_stride == 1 { self.direct(rect, own) } else { self.staged(rect, own, waits) }
         }
+    }
+
+    /// Whether a rectangle in pinned memory is transferred faster through staging memory, in which its columns lie side by side.
+    fn is_faster_packed(&self, rect: &HostRect) -> bool {
+        let column = rect.rows * rect.dtype.size();
+        let threads = copy_threads(column * rect.cols / self.piece);
+        column < MIN_DIRECT_COLUMN && rect.col_stride != rect.rows && threads >= MIN_THREADS_TO_PACK
     }
 
     /// Allocates the staging memory that a transfer needs, so that no later transfer fails for lack of staging memory.
@@ -170,12 +183,11 @@ impl Transfers {
             }
             let (transfers, own) = (Arc::clone(self), own.clone());
             let copy = move || {
-                let _turn = transfers.direct_turn.lock().unwrap_or_else(PoisonError::into_inner);
                 let enqueue = |_: &mut (), piece: &Piece| transfers.enqueue_direct(&rect, piece, &own);
                 let copied = transfers.two_at_a_time(pieces.into_iter(), [(), ()], enqueue, |(), _| {});
                 transfers.health.record_loss(copied)
             };
-            Ok(self.threads.start(vec![copy]))
+            Ok(self.direct_thread.start(vec![copy]))
         }
     }
 

@@ -148,7 +148,7 @@ pub trait Subject: Sync {
         let GetrsBatched { op, lu, ipiv, b } = args.check()?.into_inner();
         let order = lu.shape().0;
         let mut each = b.into_matrices().enumerate();
-        each.try_for_each(|(i, b)| self.getrs(Getrs { op, lu: lu.get(i), ipiv: &ipiv[i * order..][..order], b }))
+        each.try_for_each(|(i, b)| self.getrs(Getrs::new(lu.get(i), &ipiv[i * order..][..order], b).op(op)))
     }
 }
 

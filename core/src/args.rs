@@ -280,17 +280,25 @@ pub struct Getrs<'a, T> {
     pub ipiv: &'a [i32],
     /// The right-hand sides B, which the routine replaces by the solution.
     pub b: MatMut<'a, T>,
+    /// How the solves with L and U handle the diagonal blocks.
+    pub mode: TrsmMode,
 }
 
 impl<'a, T: Scalar> Getrs<'a, T> {
-    /// Arguments of the solve `B ← A⁻¹·B`.
+    /// Arguments of the solve `B ← A⁻¹·B` by substitution.
     pub fn new(lu: MatRef<'a, T>, ipiv: &'a [i32], b: MatMut<'a, T>) -> Self {
-        Getrs { op: Op::NoTrans, lu, ipiv, b }
+        Getrs { op: Op::NoTrans, lu, ipiv, b, mode: TrsmMode::Substitution }
     }
 
     /// Sets the operation that is applied to A.
     pub fn op(self, op: Op) -> Self {
         Getrs { op, ..self }
+    }
+
+    /// Sets how the solves with L and U handle the diagonal blocks. The default is [`TrsmMode::Substitution`], with which the solution keeps
+    /// bound 8 of `docs/numerics.md`.
+    pub fn mode(self, mode: TrsmMode) -> Self {
+        Getrs { mode, ..self }
     }
 
     /// Checks the shapes of the matrices and the row indices in `ipiv`.

@@ -32,8 +32,18 @@ pub fn copy_threads(pieces: usize) -> usize {
 /// The threads that copy in one direction between the caller's memory and the staging memory of a device. They start when the first job
 /// does. Each device has a pool for each direction, because the link of one device is slower than the memory of the host, and because a copy
 /// from a device may keep a thread waiting for kernels of that device.
-#[derive(Debug, Default)]
-pub struct CopyPool(OnceLock<Option<ThreadPool>>);
+#[derive(Debug)]
+pub struct CopyPool {
+    count: usize,
+    threads: OnceLock<Option<ThreadPool>>,
+}
+
+/// A pool of as many threads as [`copy_threads`] returns at most.
+impl Default for CopyPool {
+    fn default() -> Self {
+        CopyPool { count: copy_threads(usize::MAX), threads: OnceLock::new() }
+    }
+}
 
 /// The number of jobs that have not ended yet, and the first error that a job has returned.
 #[derive(Debug)]
@@ -46,11 +56,17 @@ struct Jobs {
 struct PendingJobs(Arc<Jobs>);
 
 impl CopyPool {
+    /// A pool of one thread, which does the jobs one after the other, in the order in which they are started.
+    #[must_use]
+    pub fn in_order() -> Self {
+        CopyPool { count: 1, threads: OnceLock::new() }
+    }
+
     /// The threads. `None` if the operating system cannot start them.
     fn threads(&self) -> Option<&ThreadPool> {
         let name = |_| "lapidary".to_owned();
-        let build = || ThreadPoolBuilder::new().num_threads(MAX_THREADS.min(processors())).thread_name(name).build().ok();
-        self.0.get_or_init(build).as_ref()
+        let build = || ThreadPoolBuilder::new().num_threads(self.count).thread_name(name).build().ok();
+        self.threads.get_or_init(build).as_ref()
     }
 
     /// Starts jobs in the given order. If the operating system cannot start threads, the calling thread runs the jobs. The returned token
@@ -128,6 +144,23 @@ mod tests {
         CopyPool::default().start((0..2).map(meet).collect()).wait().unwrap();
         assert_eq!([0, 1].map(copy_threads), [1, 1]);
         assert!((1..=MAX_THREADS).contains(&copy_threads(1000)));
+    }
+
+    #[test]
+    fn one_thread_does_jobs_in_the_order_in_which_they_are_started() {
+        let (pool, done) = (CopyPool::in_order(), Arc::new(Mutex::new(Vec::new())));
+        let job = |number: u64| {
+            let done = Arc::clone(&done);
+            move || {
+                // the first jobs take longest
+                std::thread::sleep(Duration::from_micros(100 * (20 - number)));
+                lock(&done).push(number);
+                Ok(())
+            }
+        };
+        let tokens: Vec<Token> = (0..20).map(|number| pool.start(vec![job(number)])).collect();
+        tokens[19].wait().unwrap();
+        assert_eq!(*lock(&done), (0..20).collect::<Vec<_>>());
     }
 
     #[test]

@@ -68,23 +68,30 @@ impl Blocking {
 
     /// Cuts the inner extent `k` of a product into panels of at most `kc` columns of A.
     ///
-    /// If a block of C has several strips, each panel is as wide as all panels before it together, up to `kc` columns. The device then
-    /// starts to compute after the transfer of a narrow panel, computes with one panel while it loads the next panel, and spends most of
-    /// its time on products with many terms, which are faster because they access the elements of C less often.
+    /// If a block of C has several strips, each panel is about twice as wide as the panel before it, up to `kc` columns. The device then starts to
+    /// compute after the transfer of a narrow panel, computes with one panel while it loads the next panel, and spends most of its time on products
+    /// with many terms, which are faster because they access the elements of C less often.
     pub(crate) fn panels(&self, k: usize) -> Vec<Range<usize>> {
         if !self.has_strips() {
             return partition(k, self.kc);
         }
         let (mut panels, mut end) = (Vec::new(), k);
-        while end > 0 {
-            // a panel before the last is rounded down, so that it takes no more memory than half of the panel after it
-            let width = match end {
-                ..=PANEL => end,
-                _ if end == k => half(end).min(self.kc),
-                _ => (end / 2 / 16 * 16).min(self.kc),
-            };
-            panels.push(end - width..end);
-            end -= width;
+        let mut push = |end: &mut usize, width: usize| {
+            panels.push(*end - width..*end);
+            *end -= width;
+        };
+        while widest_panel(end) > self.kc {
+            push(&mut end, self.kc);
+        }
+        let mut width = widest_panel(end);
+        for _ in 1..doubling_panels(end) {
+            push(&mut end, width);
+            // rounded down, so that the panel takes no more memory than half of the panel after it
+            width = width / 2 / 16 * 16;
+        }
+        if end > 0 {
+            let first = end;
+            push(&mut end, first);
         }
         panels.reverse();
         panels
@@ -202,8 +209,8 @@ const MAX_TILE: usize = 4096;
 /// elements takes about a hundred times as long as a kernel launch.
 const MAX_ELEMENTS: usize = 1 << 20;
 
-/// Maximum number of columns of the first panel of A of a product whose block of C stays on a device.
-const PANEL: usize = 512;
+/// Minimum number of columns of the first panel of A of a product whose block of C stays on a device.
+const NARROWEST_PANEL: usize = 320;
 /// Minimum number of columns of a strip of a block of C.
 const STRIP: usize = 1024;
 /// Number of columns of the widest panel of a product below which a smaller block of C is better than narrower panels.
@@ -314,7 +321,7 @@ impl Resources {
         loop {
             // Takes the widest panels that fit. If the block is narrow, transfers take longer than products, and the products with a wide
             // last panel would start late.
-            let widest = PANEL.max(half(k)).min(LEAST_WIDEST.max(half(mc.min(nc)))).min(k);
+            let widest = widest_panel(k).min(LEAST_WIDEST.max(widest_panel(mc.min(nc))));
             let widths = std::iter::successors(Some(widest), |&width| (width > LEAST_WIDEST).then(|| half(width)));
             let blockings = widths.map(|kc| Blocking::of_product(mc, nc, kc, strip_width(mc, kc)));
             // a device that computes several blocks loads strips of the next block before it has stored the last strips of a block
@@ -415,6 +422,20 @@ impl Resources {
             }
         };
         Blocking { mc: m, nc, kc: nb, nb, share, place: Place::Shared }
+    }
+}
+
+/// Number of panels into which `k` columns are cut, if each panel is twice as wide as the panel before it and the first has at least
+/// [`NARROWEST_PANEL`] columns.
+fn doubling_panels(k: usize) -> u32 {
+    (k / NARROWEST_PANEL + 1).ilog2().max(1)
+}
+
+/// Number of columns of the last of these panels: 2^(p - 1) of 2^p - 1 parts of the columns, if there are p panels.
+fn widest_panel(k: usize) -> usize {
+    match doubling_panels(k) {
+        1 => k,
+        panels => (k.div_ceil((1 << panels) - 1) << (panels - 1)).next_multiple_of(16),
     }
 }
 

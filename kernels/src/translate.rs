@@ -49,9 +49,9 @@ pub(crate) fn to_opencl(program: &Program, kernel: &str, text: &str) -> String {
     let names: Vec<&str> = signature.iter().filter(|(_, takes)| takes.is_memory()).map(|&(name, _)| name).collect();
     let passed = format!("{}, args, ", names.join(", "));
     let taken = format!("{}, const struct Args args, ", operands.join(", "));
-    let helpers: Vec<(&str, &str)> = text.lines().filter_map(helper).collect();
-    for (name, parameters) in &helpers {
-        let _ = writeln!(out, "void {name}({taken}{});", swapped(parameters));
+    let helpers: Vec<Helper<'_>> = text.lines().filter_map(helper).collect();
+    for Helper { name, parameters, result } in &helpers {
+        let _ = writeln!(out, "{result} {name}({taken}{});", swapped(parameters));
     }
     let shared: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix("var<workgroup> ")).collect();
     let [x, y] = program.local();
@@ -60,8 +60,8 @@ pub(crate) fn to_opencl(program: &Program, kernel: &str, text: &str) -> String {
         if code.starts_with("var<workgroup> ") || code.starts_with("@compute") {
             continue;
         }
-        if let Some((name, parameters)) = helper(line) {
-            let _ = writeln!(out, "void {name}({taken}{}) {{", swapped(parameters));
+        if let Some(Helper { name, parameters, result }) = helper(line) {
+            let _ = writeln!(out, "{result} {name}({taken}{}) {{", swapped(parameters));
         } else if let Some(built_in) = code.strip_prefix(&format!("fn {kernel}(")) {
             let parameters = signature.iter().map(|&(name, takes)| {
                 operand(program, name, takes).unwrap_or_else(|| format!("const {} {name}", value_type(takes).unwrap_or_default()))
@@ -74,7 +74,7 @@ pub(crate) fn to_opencl(program: &Program, kernel: &str, text: &str) -> String {
             built_in.split("@builtin(").skip(1).for_each(|one| out += &format!("    {}\n", position(one)));
         } else {
             let mut line = declarations(line);
-            for (name, _) in &helpers {
+            for Helper { name, .. } in &helpers {
                 line = line.replace(&format!("{name}("), &format!("{name}({passed}"));
             }
             out += &line;
@@ -108,10 +108,21 @@ fn value_type(takes: Takes) -> Option<&'static str> {
     }
 }
 
-/// Returns name and parameters of a function that is no kernel, if `line` begins one.
-fn helper(line: &str) -> Option<(&str, &str)> {
+/// The first line of a function that is no kernel.
+#[derive(Debug, PartialEq)]
+struct Helper<'a> {
+    name: &'a str,
+    parameters: &'a str,
+    /// Type of the returned value.
+    result: &'a str,
+}
+
+/// Returns the parts of the first line of a function that is no kernel, if `line` is such a line.
+fn helper(line: &str) -> Option<Helper<'_>> {
     let (name, rest) = line.strip_prefix("fn ")?.split_once('(')?;
-    (!rest.starts_with('@')).then_some((name, rest.split_once(')')?.0))
+    let (parameters, rest) = rest.split_once(')').filter(|_| !rest.starts_with('@'))?;
+    let result = rest.trim_start_matches(" -> ").trim_end_matches('{').trim();
+    Some(Helper { name, parameters, result: if result.is_empty() { "void" } else { result } })
 }
 
 /// Translates a list of parameters: `i: u32, sum: vec` becomes `u32 i, vec sum`.
@@ -167,7 +178,14 @@ fn declarations(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{declarations, local_array, position, swapped};
+    use super::{Helper, declarations, helper, local_array, position, swapped};
+
+    #[test]
+    fn functions_without_a_result_are_void() {
+        let of = |result| Helper { name: "f", parameters: "i: u32", result };
+        assert_eq!(["fn f(i: u32) {", "fn f(i: u32) -> vec {"].map(helper), [Some(of("void")), Some(of("vec"))]);
+        assert_eq!(["fn kernel(@builtin(workgroup_id) group: vec3<u32>) {", "    f(i);"].map(helper), [None, None]);
+    }
 
     #[test]
     fn declarations_name_the_type_first() {

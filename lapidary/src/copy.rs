@@ -111,7 +111,7 @@ impl DeviceCopy {
         for j in 0..nrhs {
             let mut x: Vec<T> = (0..n).map(|i| args.b.at(row_of(i, !is_transposed), j)).collect();
             // SAFETY: the caller fulfils the contract of this method, which is that of `solve_column`.
-            unsafe { self.solve_column(args.op, &mut x)? };
+            unsafe { self.solve_column(args.op, args.mode, &mut x)? };
             columns.push(x);
         }
         for (j, x) in columns.into_iter().enumerate() {
@@ -128,7 +128,7 @@ impl DeviceCopy {
     /// # Safety
     /// The caller must keep a [`CopyInUse`] of every part until the method returns, so that no device frees its part. The factors must have
     /// elements of the type `T`.
-    unsafe fn solve_column<T: Scalar>(&self, op: Op, x: &mut [T]) -> Result<()> {
+    unsafe fn solve_column<T: Scalar>(&self, op: Op, mode: TrsmMode, x: &mut [T]) -> Result<()> {
         let n = x.len();
         let [first, second] = if op.is_trans() { [Uplo::Upper, Uplo::Lower] } else { [Uplo::Lower, Uplo::Upper] };
         let forward = self.parts.iter().map(|part| (first, part));
@@ -153,7 +153,7 @@ impl DeviceCopy {
                 let known = Gemm::new(beside, others.as_ref(), unknowns.reborrow()).trans_a();
                 self.machine.gemm(known.alpha(-T::ONE).beta(T::ONE))?;
             }
-            let solve = Trsm::new(triangle, unknowns.reborrow()).uplo(uplo).diag(diag).op(op).mode(TrsmMode::Substitution);
+            let solve = Trsm::new(triangle, unknowns.reborrow()).uplo(uplo).diag(diag).op(op).mode(mode);
             self.machine.trsm(solve)?;
             if !op.is_trans() {
                 let eliminated = Gemm::new(beside, unknowns.as_ref(), others.reborrow());

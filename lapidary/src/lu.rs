@@ -1,6 +1,6 @@
 //! LU factors of a matrix, and operations on them.
 
-use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Outputs, Result, Scalar};
+use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Outputs, Result, Scalar, TrsmMode};
 
 use crate::condition;
 use crate::copy::DeviceCopy;
@@ -157,11 +157,16 @@ impl<T: Scalar> Lu<'_, T> {
     /// # Errors
     /// This method returns the same errors as [`Lu::solve`].
     pub fn solve_with(&self, op: Op, b: MatMut<'_, T>) -> Result<()> {
+        self.solve_in_mode(TrsmMode::Substitution, op, b)
+    }
+
+    /// Solves op(A)·X = B. The mode states how the solves with L and U handle the diagonal blocks.
+    pub(crate) fn solve_in_mode(&self, mode: TrsmMode, op: Op, b: MatMut<'_, T>) -> Result<()> {
         check_system("solve", &self.factors(), b.rows()).map_err(Error::untouched)?;
         if self.info != 0 {
             return Err(singular("solve", self.info, Outputs::Unchanged));
         }
-        self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op), self.copy.as_ref())
+        self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op).mode(mode), self.copy.as_ref())
     }
 
     /// Computes `log |det A|` and the sign of `det A`, which is 1, −1 or 0. The determinant itself may exceed the range of `f64`.

@@ -3,7 +3,7 @@
 
 use lapidary_core::{
     BufferRect, Device, DeviceBuffer, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, MatMut, MatRef, Operand,
-    Result, Scalar, Side, Swaps, Trsm, TrsmMode, Uplo,
+    Result, Scalar, Side, Swaps, Trsm, Uplo,
 };
 
 use crate::Subject;
@@ -95,8 +95,7 @@ impl<D: Device> Subject for OnDevice<D> {
     }
 
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        let Getrs { op, lu, ipiv, mut b } = args.check()?.into_inner();
-        let mode = TrsmMode::Substitution;
+        let Getrs { op, lu, ipiv, mut b, mode } = args.check()?.into_inner();
         let lower = |subject: &Self, b| subject.trsm(Trsm::new(lu, b).uplo(Uplo::Lower).diag(Diag::Unit).op(op).mode(mode));
         let upper = |subject: &Self, b| subject.trsm(Trsm::new(lu, b).uplo(Uplo::Upper).op(op).mode(mode));
         if op.is_trans() {

@@ -139,7 +139,7 @@ pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_
 /// Calls `?getrs_` for `B ← op(A)⁻¹·B` from the factors. The caller has checked the arguments.
 pub(super) fn getrs<T: Scalar, I: Integer>(interface: &Interface, args: Getrs<'_, T>) -> Result<()> {
     const ROUTINE: Routine = Routine::Getrs;
-    let Getrs { op, lu, ipiv, b } = args;
+    let Getrs { op, lu, ipiv, b, .. } = args;
     let (op, pivots, mut info) = (trans(op), from_one::<I>(ipiv), I::from(0));
     with_columns(lu, |lu| {
         with_columns_mut(b, |mut b| {

@@ -117,7 +117,7 @@ impl Subject for Naive {
     }
 
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        let Getrs { op, lu, ipiv, mut b } = args.check()?.into_inner();
+        let Getrs { op, lu, ipiv, mut b, .. } = args.check()?.into_inner();
         if op.is_trans() {
             substitute(&lu, op, Uplo::Upper, Diag::NonUnit, &mut b);
             substitute(&lu, op, Uplo::Lower, Diag::Unit, &mut b);

@@ -329,7 +329,7 @@ mod batches {
         let order = lu.shape().0;
         for (i, b) in b.into_matrices().enumerate() {
             let of = if wrong.is(Fault::RepeatsPivotsOfBatch) { 0 } else { i };
-            wrong.getrs(Getrs { op, lu: lu.get(i), ipiv: &ipiv[of * order..][..order], b })?;
+            wrong.getrs(Getrs::new(lu.get(i), &ipiv[of * order..][..order], b).op(op))?;
         }
         Ok(())
     }
@@ -458,11 +458,11 @@ fn drop_nan<T: Scalar>(a: &mut MatMut<'_, T>) {
 /// allows 30·ε·‖A‖₁·‖x‖₁ for the sum over all equations. The function computes ‖L·U‖₁ in place of ‖A‖₁, since an exchange of rows
 /// does not change the norm.
 fn rough_equation<T: Scalar>(args: Getrs<'_, T>) -> Result<()> {
-    let Getrs { op, lu, ipiv, mut b } = args.check()?.into_inner();
+    let Getrs { op, lu, ipiv, mut b, mode } = args.check()?.into_inner();
     let n = lu.rows();
     let mut response: Vec<T> = (0..n).map(|i| if i == 0 { T::ONE } else { T::ZERO }).collect();
     Naive.getrs(Getrs::new(lu, ipiv, MatMut::new(&mut response, n, 1, n.max(1), Layout::ColMajor)?).op(op))?;
-    Naive.getrs(Getrs { op, lu, ipiv, b: b.reborrow() })?;
+    Naive.getrs(Getrs { op, lu, ipiv, b: b.reborrow(), mode })?;
     let allowed = 25.0 * 2.0 * T::UNIT_ROUNDOFF * norm_one(&lu, op);
     for j in 0..b.cols() {
         let length: f64 = (0..n).map(|i| b.at(i, j).abs().to_f64()).sum();

@@ -25,7 +25,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The solve of a system of order `n` with `nrhs` right-hand sides, where all matrices are column-major.
+    /// The solve of a system of order `n` with `nrhs` right-hand sides by substitution, where all matrices are column-major.
     #[must_use]
     pub fn new(n: usize, nrhs: usize, op: Op, dtype: DType) -> Self {
         let triangle = |uplo, diag| trsm::Problem {
@@ -45,6 +45,13 @@ impl Problem {
             upper: triangle(Uplo::Upper, Diag::NonUnit),
             transposed: op.is_trans(),
         }
+    }
+
+    /// Returns the same solve with another way to handle the diagonal blocks of L and U.
+    #[must_use]
+    pub fn with_mode(self, mode: TrsmMode) -> Self {
+        let [lower, upper] = [self.lower, self.upper].map(|triangle| trsm::Problem { mode, ..triangle });
+        Problem { lower, upper, ..self }
     }
 
     /// Element type of the matrices.
@@ -83,7 +90,8 @@ impl Problem {
 /// The normal form of a solve, with the memory of the LU factors and of B.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem, [RawMat; 2]) {
-    normal_form(args.op, [args.lu.raw(), args.b.raw()])
+    let (problem, memory) = normal_form(args.op, [args.lu.raw(), args.b.raw()]);
+    (problem.with_mode(args.mode), memory)
 }
 
 /// The normal form of a solve with the LU factors `lu` and the right-hand sides `b`, of any layout.

@@ -103,14 +103,22 @@ fn a_block_of_a_product_stays_on_the_device_while_panels_pass() {
     let blocking = |limit, [m, n, k]: [usize; 3]| copying(1, limit).gemm(m, n, k);
     // a GPU with 80 GB holds the whole result
     let whole = blocking(80 << 30, [16_384; 3]);
-    assert_eq!((whole.mc, whole.nc, whole.kc, whole.nb), (16_384, 16_384, 8192, STRIP));
+    assert_eq!((whole.mc, whole.nc, whole.kc, whole.nb), (16_384, 16_384, 8464, STRIP));
     let widths = |blocking: &Blocking, k| blocking.panels(k).into_iter().map(|panel| panel.len()).collect::<Vec<_>>();
-    assert_eq!(widths(&whole, 16_384), [512, 512, 1024, 2048, 4096, 8192]);
+    assert_eq!(widths(&whole, 16_384), [528, 1056, 2112, 4224, 8464]);
     // strips and panels of other orders take hardly more memory than their elements
     let other = blocking(80 << 30, [20_000; 3]);
-    assert_eq!((widths(&other, 20_000), other.nb), (vec![320, 320, 624, 1248, 2496, 4992, 10_000], 1152));
+    assert_eq!((widths(&other, 20_000), other.nb), (vec![640, 1280, 2576, 5168, 10_336], 1280));
     // strips consist of whole tiles of 128 columns
-    assert_eq!(blocking(80 << 30, [16_000; 3]).nb, 1920);
+    assert_eq!(blocking(80 << 30, [18_000; 3]).nb, 1152);
+    for k in (0..40_000).step_by(997).chain([1, 319, 639, 640, 959, 960]) {
+        let widths = widths(&Blocking { kc: widest_panel(k), ..whole.clone() }, k);
+        assert_eq!(widths.iter().sum::<usize>(), k);
+        assert!(k < NARROWEST_PANEL || widths[0] >= NARROWEST_PANEL / 16 * 15, "{widths:?}");
+        assert!(widths.iter().skip(1).zip(widths.iter().skip(2)).all(|(width, next)| 2 * width <= *next), "{widths:?}");
+    }
+    // panels that are as wide as the memory allows, and before them panels that double
+    assert_eq!(widths(&Blocking { kc: 1504, ..whole.clone() }, 5000), [664, 1328, 1504, 1504]);
     // the last panel of a narrow product is short, because its transfers take longer than its products
     assert_eq!(blocking(80 << 30, [20_000, 1300, 20_000]).kc, LEAST_WIDEST);
     // several devices share the columns, or the rows if there are more of them
@@ -123,7 +131,7 @@ fn a_block_of_a_product_stays_on_the_device_while_panels_pass() {
     assert_eq!((tall.mc, tall.nc), (15_008, 20_000));
     // within 2 GiB, the result is cut into blocks
     let cut = blocking(2 << 30, [24_000; 3]);
-    assert_eq!((cut.mc, cut.nc, cut.kc), (12_000, 6000, 1504));
+    assert_eq!((cut.mc, cut.nc, cut.kc), (12_000, 6000, 1600));
     // a small product is one instruction
     let small = blocking(2 << 30, [1000; 3]);
     assert_eq!([small.mc, small.nc, small.kc, small.nb], [1000; 4]);

@@ -1,6 +1,6 @@
 //! Enqueues the kernels of a product C ← α·op(A)·op(B) + β·C.
 
-use lapidary_core::{Error, ErrorKind, Op, Result, Value};
+use lapidary_core::{Accuracy, Error, ErrorKind, Op, Result, Value};
 
 use super::Sequence;
 use super::{block, mma};
@@ -11,6 +11,10 @@ use crate::params::{PanelBlocks, PanelParams};
 use crate::product::Product as Kernel;
 use crate::program::Program;
 use crate::scratch::Purpose;
+
+/// Maximum number of terms of a product whose error is bounded in norm. The sums of longer products in single precision would lose accuracy, and
+/// `gesv_mixed` would need more steps of refinement (bench/results/opencl/2026-11-29-h200-mixed.txt).
+const MAX_NORMWISE_TERMS: usize = 4096;
 
 /// A factor of a product: the operation op and the matrix to which op is applied.
 pub(super) type Factor<'a, B> = (Op, View<'a, B>);
@@ -39,6 +43,12 @@ impl<'a, B> Product<'a, B> {
     pub fn part(self, (i, j, m, n): (usize, usize, usize, usize)) -> Self {
         let (a, b, c) = (rows(self.a, i, m), rows((self.b.0.flip(), self.b.1), j, n), self.c.sub(i, j, m, n));
         Product { a: (self.a.0, a), b: (self.b.0, b), c, ..self }
+    }
+
+    /// Returns the product with `k` terms of each sum, from term `first` on: C ← α·op(A)(:, first..)·op(B)(first.., :) + β·C.
+    fn terms(self, first: usize, k: usize) -> Self {
+        let (a, b) = (rows((self.a.0.flip(), self.a.1), first, k), rows(self.b, first, k));
+        Product { k, a: (self.a.0, a), b: (self.b.0, b), ..self }
     }
 }
 
@@ -80,8 +90,11 @@ impl<D: Target> Sequence<'_, D> {
             } else if k == 0 || alpha.is_zero() {
                 self.scale(beta, c)
             } else {
-                let product = Product { k, alpha, a, b, beta, c };
-                self.multiply(product)
+                let most = if self.device.conditions().accuracy == Accuracy::Normwise { MAX_NORMWISE_TERMS } else { k };
+                (0..k).step_by(most).try_for_each(|first| {
+                    let beta = if first == 0 { beta } else { self.value(1.0) };
+                    self.multiply(Product { k, alpha, a, b, beta, c }.terms(first, most.min(k - first)))
+                })
             }
         }
     }

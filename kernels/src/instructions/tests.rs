@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use lapidary_core::{
-    Conditions, DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Instruction, Op, Result, Side, TrsmMode, Uplo, Value,
+    Accuracy, Conditions, DType, DeviceFacts, DeviceKind, Diag, Error, ErrorKind, Instruction, Op, Result, Side, TrsmMode, Uplo,
+    Value,
 };
 
 use super::enqueue;
@@ -20,6 +21,7 @@ use crate::tuning::{Dialect, Tuning};
 struct Recorder {
     facts: DeviceFacts,
     tuning: Tuning,
+    conditions: Conditions,
     launched: Vec<(&'static str, usize)>,
     /// The operation for which the next kernels run, and that of each launch.
     operation: &'static str,
@@ -38,7 +40,8 @@ impl Recorder {
     fn new(facts: DeviceFacts, tuning: Tuning) -> Self {
         let (launched, scratch, operations) = (Vec::new(), Vec::new(), Vec::new());
         let (operation, refuses, free_bytes, is_aliased) = ("", false, usize::MAX, false);
-        Recorder { facts, tuning, launched, operation, operations, scratch, refuses, free_bytes, is_aliased }
+        let conditions = Conditions::default();
+        Recorder { facts, tuning, conditions, launched, operation, operations, scratch, refuses, free_bytes, is_aliased }
     }
 }
 
@@ -51,6 +54,10 @@ impl Target for Recorder {
 
     fn tuning(&self) -> &Tuning {
         &self.tuning
+    }
+
+    fn conditions(&self) -> Conditions {
+        self.conditions
     }
 
     fn can_run(&mut self, _program: &Program, kernel: &'static str) -> Result<bool> {
@@ -419,4 +426,21 @@ fn copies_of_vectors_depend_on_the_places_of_all_matrices() {
         ld[i] = 66;
         assert_eq!([single, double].map(|dtype| form(dtype, 64, [0; 3], ld)), [(false, false), (true, false)]);
     }
+}
+
+/// A long product whose error is bounded in norm is a sum of shorter products.
+#[test]
+fn a_long_product_with_a_bound_in_norm_is_a_sum_of_shorter_ones() {
+    let ([alpha, beta], op, kind) = ([1.0, 0.5].map(Value::F64), Op::NoTrans, DeviceKind::Gpu);
+    let (a, b, c) = (view(2000, 10_000), view(10_000, 2000), view(2000, 2000));
+    let product = Instruction::Gemm { alpha, op_a: op, a, op_b: op, b, beta, c };
+    let launches = |accuracy| {
+        let mut recorder = Recorder::new(device(kind), shipped(kind));
+        (recorder.conditions.accuracy, recorder.refuses) = (accuracy, true);
+        // SAFETY: the recorder runs no kernel.
+        unsafe { enqueue(&mut recorder, DType::F64, &product).unwrap() };
+        recorder.launched.into_iter().map(|(kernel, _)| kernel).collect::<Vec<_>>()
+    };
+    assert_eq!(launches(Accuracy::Componentwise), ["gemm_tile"]);
+    assert_eq!(launches(Accuracy::Normwise), ["gemm_tile"; 3]);
 }

@@ -98,28 +98,53 @@ static void multiply(float sum[PRODUCT], const float p[P_PART], const float q[Q_
         }
 }
 
-// Writes the sub-group's elements of C, whose first one is element (i_first, j_first).
+// Reads the first `rows` elements of four neighbouring elements of C. The other elements become zero.
+static float4 read_old(__global const float *at, int rows) {
+#if !GUARDED && V == 4
+    return *(__global const float4 *)at;
+#else
+    return (float4)(rows > 0 ? at[0] : 0, rows > 1 ? at[1] : 0, rows > 2 ? at[2] : 0, rows > 3 ? at[3] : 0);
+#endif
+}
+
+// Writes the first `rows` elements of four neighbouring elements of C.
+static void write_new(__global float *at, int rows, float4 four) {
+#if !GUARDED && V == 4
+    *(__global float4 *)at = four;
+#else
+    if (rows > 0) at[0] = four.x;
+    if (rows > 1) at[1] = four.y;
+    if (rows > 2) at[2] = four.z;
+    if (rows > 3) at[3] = four.w;
+#endif
+}
+
+// Writes the sub-group's elements of C, whose first one is element (i_first, j_first). The work-item reads several old elements before it writes
+// the first of them. Otherwise each read would wait for the read before, because the compiler keeps the order of reads and writes.
 static void write(const float sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong m, ulong n, float alpha,
                   float beta, OUT(c)) {
     #pragma unroll
-    for (int x = 0; x < Q_PARTS; ++x)
+    for (int x = 0; x < Q_PARTS; ++x) {
+        __global float *at[4][P_PARTS];
+        int rows[4][P_PARTS];
+        float4 old[4][P_PARTS];
         #pragma unroll
         for (int r = 0; r < 4; ++r)
             #pragma unroll
             for (int y = 0; y < P_PARTS; ++y) {
                 const ulong i = i_first + 32 * y + lane / 2 % 8 * 4, j = j_first + 16 * x + (lane / 16 * 2 + lane % 2) * 4 + r;
-                const float *own = sum[y][x] + 4 * r;
-#if !GUARDED && V == 4
-                const float4 product = alpha * (float4)(own[0], own[1], own[2], own[3]);
-                __global float4 *at = (__global float4 *)&AT(c, i, j);
-                *at = beta == 0 ? product : product + beta * *at;
-#else
-                #pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    if (!GUARDED || (i + e < m && j < n)) {
-                        __global float *at = &AT(c, i + e, j);
-                        *at = beta == 0 ? alpha * own[e] : alpha * own[e] + beta * *at;
-                    }
-#endif
+                at[r][y] = &AT(c, i, j);
+                // number of elements inside C
+                rows[r][y] = !GUARDED ? 4 : i < m && j < n ? (int)min(m - i, (ulong)4) : 0;
+                old[r][y] = beta == 0 ? (float4)(0) : read_old(at[r][y], rows[r][y]);
             }
+        #pragma unroll
+        for (int r = 0; r < 4; ++r)
+            #pragma unroll
+            for (int y = 0; y < P_PARTS; ++y) {
+                const float *own = sum[y][x] + 4 * r;
+                const float4 product = alpha * (float4)(own[0], own[1], own[2], own[3]);
+                write_new(at[r][y], rows[r][y], beta == 0 ? product : product + beta * old[r][y]);
+            }
+    }
 }

@@ -186,36 +186,56 @@ static void read_q(real q[Q_PARTS][Q_PART], Place slice, int step, uint first, u
 }
 #endif
 
-// Writes the sub-group's elements of C, whose first one is element (i, j).
+// Reads the first `rows` elements of a pair of neighbouring elements of C. The other elements become zero.
+static PAIR read_old(__global const real *at, int rows) {
+#if GUARDED || V == 1
+    return (PAIR)(rows > 0 ? at[0] : 0, rows > 1 ? at[1] : 0);
+#else
+    return *(__global const PAIR *)at;
+#endif
+}
+
+// Writes the first `rows` elements of a pair of neighbouring elements of C.
+static void write_new(__global real *at, int rows, PAIR pair) {
+#if GUARDED || V == 1
+    if (rows > 0) at[0] = pair.x;
+    if (rows > 1) at[1] = pair.y;
+#else
+    *(__global PAIR *)at = pair;
+#endif
+}
+
+// Writes the sub-group's elements of C, whose first one is element (i_first, j_first). Each element of `sum` belongs to a pair of rows of C.
+// The work-item reads several old elements before it writes the first of them. Otherwise each read would wait for the read before, because the
+// compiler keeps the order of reads and writes.
 static void write(const real sum[P_PARTS][Q_PARTS][PRODUCT], uint lane, ulong i_first, ulong j_first, ulong m, ulong n, real alpha,
                   real beta, OUT(c)) {
     const uint g = lane / 4, t = lane % 4;
-    // each element of `sum` belongs to a pair of rows of C
     #pragma unroll
-    for (int y = 0; y < P_PARTS; ++y)
+    for (int y = 0; y < P_PARTS; ++y) {
+        __global real *at[Q_PARTS][2];
+        int rows[Q_PARTS][2];
+        PAIR old[Q_PARTS][2];
         #pragma unroll
         for (int x = 0; x < Q_PARTS; ++x)
             #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 const ulong i = i_first + 2 * (SWAPPED ? t : g) + (SWAPPED ? 8 * x : 16 * y);
                 const ulong j = j_first + 2 * (SWAPPED ? g : t) + (SWAPPED ? 16 * y : 8 * x) + r;
+                at[x][r] = &AT(c, i, j);
+                // number of elements of the pair inside C
+                rows[x][r] = !GUARDED ? 2 : j < n ? (i < m) + (i + 1 < m) : 0;
+                old[x][r] = beta == 0 ? (PAIR)(0) : read_old(at[x][r], rows[x][r]);
+            }
+        #pragma unroll
+        for (int x = 0; x < Q_PARTS; ++x)
+            #pragma unroll
+            for (int r = 0; r < 2; ++r) {
                 const real *own = sum[y][x];
                 const PAIR product = alpha * (SWAPPED ? (PAIR)(own[2 * r], own[2 * r + 1]) : (PAIR)(own[r], own[2 + r]));
-#if GUARDED
-                if (j < n) {
-                    __global real *at = &AT(c, i, j);
-                    if (i < m) at[0] = beta == 0 ? product.x : product.x + beta * at[0];
-                    if (i + 1 < m) at[1] = beta == 0 ? product.y : product.y + beta * at[1];
-                }
-#elif V > 1
-                __global PAIR *at = (__global PAIR *)&AT(c, i, j);
-                *at = beta == 0 ? product : product + beta * *at;
-#else
-                __global real *at = &AT(c, i, j);
-                at[0] = beta == 0 ? product.x : product.x + beta * at[0];
-                at[1] = beta == 0 ? product.y : product.y + beta * at[1];
-#endif
+                write_new(at[x][r], rows[x][r], beta == 0 ? product : product + beta * old[x][r]);
             }
+    }
 }
 
 #ifdef TWO_PARTS

@@ -13,6 +13,7 @@
 {%- set TILE_V = MWG // VW %}
 {%- set LINE_A = TILE_V + PAD %}
 {%- set LINE_B = NWG + PAD %}
+{%- set COLUMNS = [16 // MR, 1] | max %}
 {%- set MOVES_A = TILE_V * KWG %}
 {%- set MOVES_B = NWG * KWG %}
 {%- set LOADS_A = (MOVES_A + ITEMS - 1) // ITEMS if LOCAL_A else 0 %}
@@ -304,26 +305,43 @@ fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
         {{- pass(1) }}
     }
 {%- endif %}
-    {%- for y in range(NR) %}{% for x in range(VECTORS) %}
-    store({{ start(x) }}, {{ column(y) }}, {{ "part, " if SPLIT > 1 }}sum_{{ x }}_{{ y }});
+    // Several old elements are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
+    // keeps the order of reads and writes.
+    {%- for columns in range(NR) | batch(COLUMNS) %}
+    {%- for y in columns %}{% for x in range(VECTORS) %}
+    let old_{{ x }}_{{ y }}: vec = old({{ start(x) }}, {{ column(y) }}{{ ", part" if SPLIT > 1 }});
     {%- endfor %}{% endfor %}
+    {%- for y in columns %}{% for x in range(VECTORS) %}
+    store({{ start(x) }}, {{ column(y) }}, {{ "part, " if SPLIT > 1 }}sum_{{ x }}_{{ y }}, old_{{ x }}_{{ y }});
+    {%- endfor %}{% endfor %}
+    {%- endfor %}
 }
 
-// Computes the elements of column j of {{ "the product of a part" if SPLIT > 1 else "C" }} in the vector of rows that begins at `start`, and stores those at `start` and below it.
-fn store(start: u32, j: u32, {{ "part: u32, " if SPLIT > 1 }}sum: vec) {
+{%- set matrix = "the product of a part" if SPLIT > 1 else "C" %}
+{%- set at %}args.c_at + row + {{ "(j + part * " ~ n ~ ")" if SPLIT > 1 else "j" }} * args.c_ld{% endset %}
+
+// Reads column j of {{ matrix }} in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
+// beta = 0 or if they lie outside.
+fn old(start: u32, j: u32{{ ", part: u32" if SPLIT > 1 }}) -> vec {
+    var elements: vec;
+    if (args.beta == real(0) || j >= {{ n }}) { return elements; }
+    let row: u32 = min(start, {{ m }} - {{ VW }}u);
+    let at: size = {{ at }};
+    {%- for q in range(VW) %}
+    if (row{{ plus(q) }} >= start) { elements{{ part(q) if VW > 1 }} = {{ c }}[at{{ plus(q) }}]; }
+    {%- endfor %}
+    return elements;
+}
+
+// Computes column j of {{ matrix }} in the vector of rows that begins at `start`, and stores the elements at `start` and below it.
+fn store(start: u32, j: u32, {{ "part: u32, " if SPLIT > 1 }}sum: vec, old: vec) {
     if (j >= {{ n }}) { return; }
     let row: u32 = min(start, {{ m }} - {{ VW }}u);
-    let at: size = args.c_at + row + {{ "(j + part * " ~ n ~ ")" if SPLIT > 1 else "j" }} * args.c_ld;
-    let product: vec = args.alpha * sum;
+    let at: size = {{ at }};
+    var elements: vec = args.alpha * sum;
+    if (args.beta != real(0)) { elements = elements + args.beta * old; }
     // the rows above `start` belong to another vector
     {%- for q in range(VW) %}
-    {%- set element = "product" ~ (part(q) if VW > 1 else "") %}
-    if (row{{ plus(q) }} >= start) {
-        if (args.beta == real(0)) {
-            {{ c }}[at{{ plus(q) }}] = {{ element }};
-        } else {
-            {{ c }}[at{{ plus(q) }}] = {{ element }} + args.beta * {{ c }}[at{{ plus(q) }}];
-        }
-    }
+    if (row{{ plus(q) }} >= start) { {{ c }}[at{{ plus(q) }}] = elements{{ part(q) if VW > 1 }}; }
     {%- endfor %}
 }

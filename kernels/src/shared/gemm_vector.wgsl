@@ -27,6 +27,25 @@
 {%- set ROWS_A = T // LINE_A %}
 {%- set ROWS_B = T // LINE_B if TRANS_B else T // KV %}
 {%- set SWIZZLE = 0 if TRANS_B else 8 // KV %}
+{%- set COLUMNS = [16 // MR, 1] | max %}
+{%- macro column(y) %}j + {{ y // V * LANES_N * V + y % V }}u{% endmacro %}
+
+{#- Computes the position of a vector of C. Returns from the function if the vector is not stored. #}
+{%- macro position(leave) %}
+    {%- if TRANS_B %}
+    let j: u32 = tile * NWG + col;
+    if (i * {{ V }}u >= args.m || j >= args.n) { {{ leave }} }
+    {%- else %}
+    let j: u32 = min(tile * NWG, args.n - NWG) + col;
+    // the previous tile stores the columns that both tiles contain
+    if (i * {{ V }}u >= args.m || j < tile * NWG) { {{ leave }} }
+    {%- endif %}
+    {%- if VEC_C %}
+    let at: size = args.c_at / {{ V }}u + i + j * (args.c_ld / {{ V }}u);
+    {%- else %}
+    let at: size = args.c_at + i * {{ V }}u + j * args.c_ld;
+    {%- endif %}
+{%- endmacro %}
 // the slices of B, followed by the slices of A, each stored in lines of vectors along the side of the tile
 var<workgroup> slices: array<vec, {{ 2 * SLICES }}>;
 
@@ -169,39 +188,43 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
 
     let i: u32 = group.x * {{ LINE_A }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;
     let j: u32 = strip_n * {{ LANES_N * NR }}u + lane_n * {{ V }}u;
-    {%- for y in range(NR) %}{% for x in range(VEC_M) %}
-    store(group.y, i + {{ x * LANES_M }}u, j + {{ y // V * LANES_N * V + y % V }}u, sum_{{ x }}_{{ y }});
+    // Several old vectors are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
+    // keeps the order of reads and writes.
+    {%- for columns in range(NR) | batch(COLUMNS) %}
+    {%- for y in columns %}{% for x in range(VEC_M) %}
+    let old_{{ x }}_{{ y }}: vec = old(group.y, i + {{ x * LANES_M }}u, {{ column(y) }});
     {%- endfor %}{% endfor %}
+    {%- for y in columns %}{% for x in range(VEC_M) %}
+    store(group.y, i + {{ x * LANES_M }}u, {{ column(y) }}, sum_{{ x }}_{{ y }}, old_{{ x }}_{{ y }});
+    {%- endfor %}{% endfor %}
+    {%- endfor %}
 }
 
-// Computes vector i of C in column `col` of a tile from the vector's sums of products, and stores the vector.
-fn store(tile: u32, i: u32, col: u32, sum: vec) {
-    {%- if TRANS_B %}
-    let j: u32 = tile * NWG + col;
-    if (i * {{ V }}u >= args.m || j >= args.n) { return; }
-    {%- else %}
-    let j: u32 = min(tile * NWG, args.n - NWG) + col;
-    // the previous tile stores the columns that both tiles contain
-    if (i * {{ V }}u >= args.m || j < tile * NWG) { return; }
-    {%- endif %}
-    let product: vec = args.alpha * sum;
+// Reads vector i of C in column `col` of a tile. The elements are zero if beta = 0 or if they lie outside.
+fn old(tile: u32, i: u32, col: u32) -> vec {
+    var elements: vec;
+    {{- position("return elements;") }}
+    if (args.beta == real(0)) { return elements; }
     {%- if VEC_C %}
-    let at: size = args.c_at / {{ V }}u + i + j * (args.c_ld / {{ V }}u);
-    if (args.beta == real(0)) {
-        {{ c }}[at] = product;
-    } else {
-        {{ c }}[at] = product + args.beta * {{ c }}[at];
-    }
+    elements = {{ c }}[at];
     {%- else %}
-    let at: size = args.c_at + i * {{ V }}u + j * args.c_ld;
     {%- for q in range(V) %}
-    if (i * {{ V }}u + {{ q }}u < args.m) {
-        if (args.beta == real(0)) {
-            {{ c }}[at + {{ q }}u] = product{{ part(q) }};
-        } else {
-            {{ c }}[at + {{ q }}u] = product{{ part(q) }} + args.beta * {{ c }}[at + {{ q }}u];
-        }
-    }
+    if (i * {{ V }}u + {{ q }}u < args.m) { elements{{ part(q) }} = {{ c }}[at + {{ q }}u]; }
+    {%- endfor %}
+    {%- endif %}
+    return elements;
+}
+
+// Computes vector i of C in column `col` of a tile from the vector's sums of products and the old vector, and stores the vector.
+fn store(tile: u32, i: u32, col: u32, sum: vec, old: vec) {
+    {{- position("return;") }}
+    var elements: vec = args.alpha * sum;
+    if (args.beta != real(0)) { elements = elements + args.beta * old; }
+    {%- if VEC_C %}
+    {{ c }}[at] = elements;
+    {%- else %}
+    {%- for q in range(V) %}
+    if (i * {{ V }}u + {{ q }}u < args.m) { {{ c }}[at + {{ q }}u] = elements{{ part(q) }}; }
     {%- endfor %}
     {%- endif %}
 }

@@ -167,28 +167,44 @@ fn gemm_block(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         // all invocations must have used this slice before the next one replaces it
         workgroupBarrier();
     }
-    store(i0 + ti, j0 + tj, sum_0_0);
-    store(i0 + ti + 8u, j0 + tj, sum_1_0);
-    store(i0 + ti + 16u, j0 + tj, sum_2_0);
-    store(i0 + ti + 24u, j0 + tj, sum_3_0);
-    store(i0 + ti, j0 + tj + 8u, sum_0_1);
-    store(i0 + ti + 8u, j0 + tj + 8u, sum_1_1);
-    store(i0 + ti + 16u, j0 + tj + 8u, sum_2_1);
-    store(i0 + ti + 24u, j0 + tj + 8u, sum_3_1);
+    // Several old elements are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
+    // keeps the order of reads and writes.
+    let old_0_0: vec = old(i0 + ti, j0 + tj);
+    let old_1_0: vec = old(i0 + ti + 8u, j0 + tj);
+    let old_2_0: vec = old(i0 + ti + 16u, j0 + tj);
+    let old_3_0: vec = old(i0 + ti + 24u, j0 + tj);
+    let old_0_1: vec = old(i0 + ti, j0 + tj + 8u);
+    let old_1_1: vec = old(i0 + ti + 8u, j0 + tj + 8u);
+    let old_2_1: vec = old(i0 + ti + 16u, j0 + tj + 8u);
+    let old_3_1: vec = old(i0 + ti + 24u, j0 + tj + 8u);
+    store(i0 + ti, j0 + tj, sum_0_0, old_0_0);
+    store(i0 + ti + 8u, j0 + tj, sum_1_0, old_1_0);
+    store(i0 + ti + 16u, j0 + tj, sum_2_0, old_2_0);
+    store(i0 + ti + 24u, j0 + tj, sum_3_0, old_3_0);
+    store(i0 + ti, j0 + tj + 8u, sum_0_1, old_0_1);
+    store(i0 + ti + 8u, j0 + tj + 8u, sum_1_1, old_1_1);
+    store(i0 + ti + 16u, j0 + tj + 8u, sum_2_1, old_2_1);
+    store(i0 + ti + 24u, j0 + tj + 8u, sum_3_1, old_3_1);
 }
 
-// Computes the elements of column j of C in the vector of rows that begins at `start`, and stores those at `start` and below it.
-fn store(start: u32, j: u32, sum: vec) {
+// Reads column j of C in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
+// beta = 0 or if they lie outside.
+fn old(start: u32, j: u32) -> vec {
+    var elements: vec;
+    if (args.beta == real(0) || j >= args.n) { return elements; }
+    let row: u32 = min(start, args.m - 1u);
+    let at: size = args.c_at + row + j * args.c_ld;
+    if (row >= start) { elements = c[at]; }
+    return elements;
+}
+
+// Computes column j of C in the vector of rows that begins at `start`, and stores the elements at `start` and below it.
+fn store(start: u32, j: u32, sum: vec, old: vec) {
     if (j >= args.n) { return; }
     let row: u32 = min(start, args.m - 1u);
     let at: size = args.c_at + row + j * args.c_ld;
-    let product: vec = args.alpha * sum;
+    var elements: vec = args.alpha * sum;
+    if (args.beta != real(0)) { elements = elements + args.beta * old; }
     // the rows above `start` belong to another vector
-    if (row >= start) {
-        if (args.beta == real(0)) {
-            c[at] = product;
-        } else {
-            c[at] = product + args.beta * c[at];
-        }
-    }
+    if (row >= start) { c[at] = elements; }
 }

@@ -165,43 +165,38 @@ fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
         }
         used = 1u - used;
     }
-    store(i0 + ti * 4u, j0 + tj, sum_0_0);
-    store(i0 + ti * 4u, j0 + tj + 8u, sum_0_1);
+    // Several old elements are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
+    // keeps the order of reads and writes.
+    let old_0_0: vec = old(i0 + ti * 4u, j0 + tj);
+    let old_0_1: vec = old(i0 + ti * 4u, j0 + tj + 8u);
+    store(i0 + ti * 4u, j0 + tj, sum_0_0, old_0_0);
+    store(i0 + ti * 4u, j0 + tj + 8u, sum_0_1, old_0_1);
 }
 
-// Computes the elements of column j of C in the vector of rows that begins at `start`, and stores those at `start` and below it.
-fn store(start: u32, j: u32, sum: vec) {
+// Reads column j of C in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
+// beta = 0 or if they lie outside.
+fn old(start: u32, j: u32) -> vec {
+    var elements: vec;
+    if (args.beta == real(0) || j >= N) { return elements; }
+    let row: u32 = min(start, M - 4u);
+    let at: size = args.c_at + row + j * args.c_ld;
+    if (row >= start) { elements.x = c[at]; }
+    if (row + 1u >= start) { elements.y = c[at + 1u]; }
+    if (row + 2u >= start) { elements.z = c[at + 2u]; }
+    if (row + 3u >= start) { elements.w = c[at + 3u]; }
+    return elements;
+}
+
+// Computes column j of C in the vector of rows that begins at `start`, and stores the elements at `start` and below it.
+fn store(start: u32, j: u32, sum: vec, old: vec) {
     if (j >= N) { return; }
     let row: u32 = min(start, M - 4u);
     let at: size = args.c_at + row + j * args.c_ld;
-    let product: vec = args.alpha * sum;
+    var elements: vec = args.alpha * sum;
+    if (args.beta != real(0)) { elements = elements + args.beta * old; }
     // the rows above `start` belong to another vector
-    if (row >= start) {
-        if (args.beta == real(0)) {
-            c[at] = product.x;
-        } else {
-            c[at] = product.x + args.beta * c[at];
-        }
-    }
-    if (row + 1u >= start) {
-        if (args.beta == real(0)) {
-            c[at + 1u] = product.y;
-        } else {
-            c[at + 1u] = product.y + args.beta * c[at + 1u];
-        }
-    }
-    if (row + 2u >= start) {
-        if (args.beta == real(0)) {
-            c[at + 2u] = product.z;
-        } else {
-            c[at + 2u] = product.z + args.beta * c[at + 2u];
-        }
-    }
-    if (row + 3u >= start) {
-        if (args.beta == real(0)) {
-            c[at + 3u] = product.w;
-        } else {
-            c[at + 3u] = product.w + args.beta * c[at + 3u];
-        }
-    }
+    if (row >= start) { c[at] = elements.x; }
+    if (row + 1u >= start) { c[at + 1u] = elements.y; }
+    if (row + 2u >= start) { c[at + 2u] = elements.z; }
+    if (row + 3u >= start) { c[at + 3u] = elements.w; }
 }

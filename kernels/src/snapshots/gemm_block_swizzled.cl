@@ -38,7 +38,8 @@ typedef long stride;
 #endif
 struct Args { size m; size n; size k; real alpha; size a_at; size a_ld; size b_at; size b_ld; real beta; size c_at; size c_ld; };
 
-void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, vec sum);
+vec old(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j);
+void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, vec sum, vec old);
 // C <- alpha·op(A)·op(B) + beta·C. A workgroup computes a tile of MWG x NWG elements, and each invocation MR x NR elements of it.
 //
 // Invocation (ti, tj) of the tile at (i0, j0) computes rows row_x, row_x + 1, ... in column col_y for each x < 2 and y < 2:
@@ -155,31 +156,38 @@ void gemm_block(const size m, const size n, const size k, const real alpha, __gl
         }
         used = 1u - used;
     }
-    store(a, b, c, args, i0 + ti * 2u, j0 + tj, sum_0_0);
-    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj, sum_1_0);
-    store(a, b, c, args, i0 + ti * 2u, j0 + tj + 8u, sum_0_1);
-    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj + 8u, sum_1_1);
+    // Several old elements are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
+    // keeps the order of reads and writes.
+    const vec old_0_0 = old(a, b, c, args, i0 + ti * 2u, j0 + tj);
+    const vec old_1_0 = old(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj);
+    const vec old_0_1 = old(a, b, c, args, i0 + ti * 2u, j0 + tj + 8u);
+    const vec old_1_1 = old(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj + 8u);
+    store(a, b, c, args, i0 + ti * 2u, j0 + tj, sum_0_0, old_0_0);
+    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj, sum_1_0, old_1_0);
+    store(a, b, c, args, i0 + ti * 2u, j0 + tj + 8u, sum_0_1, old_0_1);
+    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj + 8u, sum_1_1, old_1_1);
 }
 
-// Computes the elements of column j of C in the vector of rows that begins at `start`, and stores those at `start` and below it.
-void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, vec sum) {
+// Reads column j of C in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
+// beta = 0 or if they lie outside.
+vec old(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j) {
+    vec elements = (vec)(0);
+    if (args.beta == real(0) || j >= args.n) { return elements; }
+    const u32 row = min(start, args.m - 2u);
+    const size at = args.c_at + row + j * args.c_ld;
+    if (row >= start) { elements.x = c[at]; }
+    if (row + 1u >= start) { elements.y = c[at + 1u]; }
+    return elements;
+}
+
+// Computes column j of C in the vector of rows that begins at `start`, and stores the elements at `start` and below it.
+void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, vec sum, vec old) {
     if (j >= args.n) { return; }
     const u32 row = min(start, args.m - 2u);
     const size at = args.c_at + row + j * args.c_ld;
-    const vec product = args.alpha * sum;
+    vec elements = args.alpha * sum;
+    if (args.beta != real(0)) { elements = elements + args.beta * old; }
     // the rows above `start` belong to another vector
-    if (row >= start) {
-        if (args.beta == real(0)) {
-            c[at] = product.x;
-        } else {
-            c[at] = product.x + args.beta * c[at];
-        }
-    }
-    if (row + 1u >= start) {
-        if (args.beta == real(0)) {
-            c[at + 1u] = product.y;
-        } else {
-            c[at + 1u] = product.y + args.beta * c[at + 1u];
-        }
-    }
+    if (row >= start) { c[at] = elements.x; }
+    if (row + 1u >= start) { c[at + 1u] = elements.y; }
 }

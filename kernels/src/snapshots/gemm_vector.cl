@@ -32,7 +32,8 @@ typedef long stride;
 #endif
 struct Args { size m; size n; size k; real alpha; size a_at; size a_ld; size b_at; size b_ld; real beta; size c_at; size c_ld; };
 
-void store(__global const vec *restrict a, __global const vec *restrict b, __global vec *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum);
+vec old(__global const vec *restrict a, __global const vec *restrict b, __global vec *restrict c, const struct Args args, u32 tile, u32 i, u32 col);
+void store(__global const vec *restrict a, __global const vec *restrict b, __global vec *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum, vec old);
 // C <- alpha·A·op(B) + beta·C for operands in whole vectors. The extent k is a multiple of KWG.
 // Positions and leading dimensions of A and B are multiples of the vector length.
 // Position and leading dimension of C, and m, are multiples of the vector length too.
@@ -164,26 +165,45 @@ void gemm_vector(const size m, const size n, const size k, const real alpha, __g
 
     const u32 i = group.x * 8u + strip_m * 8u + lane_m;
     const u32 j = strip_n * 32u + lane_n * 4u;
-    store(a, b, c, args, group.y, i + 0u, j + 0u, sum_0_0);
-    store(a, b, c, args, group.y, i + 0u, j + 1u, sum_0_1);
-    store(a, b, c, args, group.y, i + 0u, j + 2u, sum_0_2);
-    store(a, b, c, args, group.y, i + 0u, j + 3u, sum_0_3);
-    store(a, b, c, args, group.y, i + 0u, j + 16u, sum_0_4);
-    store(a, b, c, args, group.y, i + 0u, j + 17u, sum_0_5);
-    store(a, b, c, args, group.y, i + 0u, j + 18u, sum_0_6);
-    store(a, b, c, args, group.y, i + 0u, j + 19u, sum_0_7);
+    // Several old vectors are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
+    // keeps the order of reads and writes.
+    const vec old_0_0 = old(a, b, c, args, group.y, i + 0u, j + 0u);
+    const vec old_0_1 = old(a, b, c, args, group.y, i + 0u, j + 1u);
+    const vec old_0_2 = old(a, b, c, args, group.y, i + 0u, j + 2u);
+    const vec old_0_3 = old(a, b, c, args, group.y, i + 0u, j + 3u);
+    store(a, b, c, args, group.y, i + 0u, j + 0u, sum_0_0, old_0_0);
+    store(a, b, c, args, group.y, i + 0u, j + 1u, sum_0_1, old_0_1);
+    store(a, b, c, args, group.y, i + 0u, j + 2u, sum_0_2, old_0_2);
+    store(a, b, c, args, group.y, i + 0u, j + 3u, sum_0_3, old_0_3);
+    const vec old_0_4 = old(a, b, c, args, group.y, i + 0u, j + 16u);
+    const vec old_0_5 = old(a, b, c, args, group.y, i + 0u, j + 17u);
+    const vec old_0_6 = old(a, b, c, args, group.y, i + 0u, j + 18u);
+    const vec old_0_7 = old(a, b, c, args, group.y, i + 0u, j + 19u);
+    store(a, b, c, args, group.y, i + 0u, j + 16u, sum_0_4, old_0_4);
+    store(a, b, c, args, group.y, i + 0u, j + 17u, sum_0_5, old_0_5);
+    store(a, b, c, args, group.y, i + 0u, j + 18u, sum_0_6, old_0_6);
+    store(a, b, c, args, group.y, i + 0u, j + 19u, sum_0_7, old_0_7);
 }
 
-// Computes vector i of C in column `col` of a tile from the vector's sums of products, and stores the vector.
-void store(__global const vec *restrict a, __global const vec *restrict b, __global vec *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum) {
+// Reads vector i of C in column `col` of a tile. The elements are zero if beta = 0 or if they lie outside.
+vec old(__global const vec *restrict a, __global const vec *restrict b, __global vec *restrict c, const struct Args args, u32 tile, u32 i, u32 col) {
+    vec elements = (vec)(0);
+    const u32 j = min(tile * NWG, args.n - NWG) + col;
+    // the previous tile stores the columns that both tiles contain
+    if (i * 4u >= args.m || j < tile * NWG) { return elements; }
+    const size at = args.c_at / 4u + i + j * (args.c_ld / 4u);
+    if (args.beta == real(0)) { return elements; }
+    elements = c[at];
+    return elements;
+}
+
+// Computes vector i of C in column `col` of a tile from the vector's sums of products and the old vector, and stores the vector.
+void store(__global const vec *restrict a, __global const vec *restrict b, __global vec *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum, vec old) {
     const u32 j = min(tile * NWG, args.n - NWG) + col;
     // the previous tile stores the columns that both tiles contain
     if (i * 4u >= args.m || j < tile * NWG) { return; }
-    const vec product = args.alpha * sum;
     const size at = args.c_at / 4u + i + j * (args.c_ld / 4u);
-    if (args.beta == real(0)) {
-        c[at] = product;
-    } else {
-        c[at] = product + args.beta * c[at];
-    }
+    vec elements = args.alpha * sum;
+    if (args.beta != real(0)) { elements = elements + args.beta * old; }
+    c[at] = elements;
 }

@@ -163,26 +163,45 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
 
     let i: u32 = group.x * 8u + strip_m * 8u + lane_m;
     let j: u32 = strip_n * 32u + lane_n * 4u;
-    store(group.y, i + 0u, j + 0u, sum_0_0);
-    store(group.y, i + 0u, j + 1u, sum_0_1);
-    store(group.y, i + 0u, j + 2u, sum_0_2);
-    store(group.y, i + 0u, j + 3u, sum_0_3);
-    store(group.y, i + 0u, j + 16u, sum_0_4);
-    store(group.y, i + 0u, j + 17u, sum_0_5);
-    store(group.y, i + 0u, j + 18u, sum_0_6);
-    store(group.y, i + 0u, j + 19u, sum_0_7);
+    // Several old vectors are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
+    // keeps the order of reads and writes.
+    let old_0_0: vec = old(group.y, i + 0u, j + 0u);
+    let old_0_1: vec = old(group.y, i + 0u, j + 1u);
+    let old_0_2: vec = old(group.y, i + 0u, j + 2u);
+    let old_0_3: vec = old(group.y, i + 0u, j + 3u);
+    store(group.y, i + 0u, j + 0u, sum_0_0, old_0_0);
+    store(group.y, i + 0u, j + 1u, sum_0_1, old_0_1);
+    store(group.y, i + 0u, j + 2u, sum_0_2, old_0_2);
+    store(group.y, i + 0u, j + 3u, sum_0_3, old_0_3);
+    let old_0_4: vec = old(group.y, i + 0u, j + 16u);
+    let old_0_5: vec = old(group.y, i + 0u, j + 17u);
+    let old_0_6: vec = old(group.y, i + 0u, j + 18u);
+    let old_0_7: vec = old(group.y, i + 0u, j + 19u);
+    store(group.y, i + 0u, j + 16u, sum_0_4, old_0_4);
+    store(group.y, i + 0u, j + 17u, sum_0_5, old_0_5);
+    store(group.y, i + 0u, j + 18u, sum_0_6, old_0_6);
+    store(group.y, i + 0u, j + 19u, sum_0_7, old_0_7);
 }
 
-// Computes vector i of C in column `col` of a tile from the vector's sums of products, and stores the vector.
-fn store(tile: u32, i: u32, col: u32, sum: vec) {
+// Reads vector i of C in column `col` of a tile. The elements are zero if beta = 0 or if they lie outside.
+fn old(tile: u32, i: u32, col: u32) -> vec {
+    var elements: vec;
+    let j: u32 = min(tile * NWG, args.n - NWG) + col;
+    // the previous tile stores the columns that both tiles contain
+    if (i * 4u >= args.m || j < tile * NWG) { return elements; }
+    let at: size = args.c_at / 4u + i + j * (args.c_ld / 4u);
+    if (args.beta == real(0)) { return elements; }
+    elements = c[at];
+    return elements;
+}
+
+// Computes vector i of C in column `col` of a tile from the vector's sums of products and the old vector, and stores the vector.
+fn store(tile: u32, i: u32, col: u32, sum: vec, old: vec) {
     let j: u32 = min(tile * NWG, args.n - NWG) + col;
     // the previous tile stores the columns that both tiles contain
     if (i * 4u >= args.m || j < tile * NWG) { return; }
-    let product: vec = args.alpha * sum;
     let at: size = args.c_at / 4u + i + j * (args.c_ld / 4u);
-    if (args.beta == real(0)) {
-        c[at] = product;
-    } else {
-        c[at] = product + args.beta * c[at];
-    }
+    var elements: vec = args.alpha * sum;
+    if (args.beta != real(0)) { elements = elements + args.beta * old; }
+    c[at] = elements;
 }

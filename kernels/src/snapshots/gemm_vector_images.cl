@@ -31,7 +31,8 @@ typedef long stride;
 #define storageBarrier() barrier(CLK_GLOBAL_MEM_FENCE)
 struct Args { size m; size n; size k; real alpha; size a_at; size a_ld; size b_at; size b_ld; real beta; size c_at; size c_ld; };
 
-void store(__read_only image1d_buffer_t a, __read_only image1d_buffer_t b, __global real *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum);
+vec old(__read_only image1d_buffer_t a, __read_only image1d_buffer_t b, __global real *restrict c, const struct Args args, u32 tile, u32 i, u32 col);
+void store(__read_only image1d_buffer_t a, __read_only image1d_buffer_t b, __global real *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum, vec old);
 // C <- alpha·A·op(B) + beta·C for operands in whole vectors. The extent k is a multiple of KWG.
 // Positions and leading dimensions of A and B are multiples of the vector length.
 // Elements that fill the last vector follow each line of A and of B. A vector has 2 elements.
@@ -215,42 +216,61 @@ void gemm_vector(const size m, const size n, const size k, const real alpha, __r
 
     const u32 i = group.x * 16u + strip_m * 16u + lane_m;
     const u32 j = strip_n * 32u + lane_n * 2u;
-    store(a, b, c, args, group.y, i + 0u, j + 0u, sum_0_0);
-    store(a, b, c, args, group.y, i + 8u, j + 0u, sum_1_0);
-    store(a, b, c, args, group.y, i + 0u, j + 1u, sum_0_1);
-    store(a, b, c, args, group.y, i + 8u, j + 1u, sum_1_1);
-    store(a, b, c, args, group.y, i + 0u, j + 8u, sum_0_2);
-    store(a, b, c, args, group.y, i + 8u, j + 8u, sum_1_2);
-    store(a, b, c, args, group.y, i + 0u, j + 9u, sum_0_3);
-    store(a, b, c, args, group.y, i + 8u, j + 9u, sum_1_3);
-    store(a, b, c, args, group.y, i + 0u, j + 16u, sum_0_4);
-    store(a, b, c, args, group.y, i + 8u, j + 16u, sum_1_4);
-    store(a, b, c, args, group.y, i + 0u, j + 17u, sum_0_5);
-    store(a, b, c, args, group.y, i + 8u, j + 17u, sum_1_5);
-    store(a, b, c, args, group.y, i + 0u, j + 24u, sum_0_6);
-    store(a, b, c, args, group.y, i + 8u, j + 24u, sum_1_6);
-    store(a, b, c, args, group.y, i + 0u, j + 25u, sum_0_7);
-    store(a, b, c, args, group.y, i + 8u, j + 25u, sum_1_7);
+    // Several old vectors are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
+    // keeps the order of reads and writes.
+    const vec old_0_0 = old(a, b, c, args, group.y, i + 0u, j + 0u);
+    const vec old_1_0 = old(a, b, c, args, group.y, i + 8u, j + 0u);
+    const vec old_0_1 = old(a, b, c, args, group.y, i + 0u, j + 1u);
+    const vec old_1_1 = old(a, b, c, args, group.y, i + 8u, j + 1u);
+    const vec old_0_2 = old(a, b, c, args, group.y, i + 0u, j + 8u);
+    const vec old_1_2 = old(a, b, c, args, group.y, i + 8u, j + 8u);
+    const vec old_0_3 = old(a, b, c, args, group.y, i + 0u, j + 9u);
+    const vec old_1_3 = old(a, b, c, args, group.y, i + 8u, j + 9u);
+    store(a, b, c, args, group.y, i + 0u, j + 0u, sum_0_0, old_0_0);
+    store(a, b, c, args, group.y, i + 8u, j + 0u, sum_1_0, old_1_0);
+    store(a, b, c, args, group.y, i + 0u, j + 1u, sum_0_1, old_0_1);
+    store(a, b, c, args, group.y, i + 8u, j + 1u, sum_1_1, old_1_1);
+    store(a, b, c, args, group.y, i + 0u, j + 8u, sum_0_2, old_0_2);
+    store(a, b, c, args, group.y, i + 8u, j + 8u, sum_1_2, old_1_2);
+    store(a, b, c, args, group.y, i + 0u, j + 9u, sum_0_3, old_0_3);
+    store(a, b, c, args, group.y, i + 8u, j + 9u, sum_1_3, old_1_3);
+    const vec old_0_4 = old(a, b, c, args, group.y, i + 0u, j + 16u);
+    const vec old_1_4 = old(a, b, c, args, group.y, i + 8u, j + 16u);
+    const vec old_0_5 = old(a, b, c, args, group.y, i + 0u, j + 17u);
+    const vec old_1_5 = old(a, b, c, args, group.y, i + 8u, j + 17u);
+    const vec old_0_6 = old(a, b, c, args, group.y, i + 0u, j + 24u);
+    const vec old_1_6 = old(a, b, c, args, group.y, i + 8u, j + 24u);
+    const vec old_0_7 = old(a, b, c, args, group.y, i + 0u, j + 25u);
+    const vec old_1_7 = old(a, b, c, args, group.y, i + 8u, j + 25u);
+    store(a, b, c, args, group.y, i + 0u, j + 16u, sum_0_4, old_0_4);
+    store(a, b, c, args, group.y, i + 8u, j + 16u, sum_1_4, old_1_4);
+    store(a, b, c, args, group.y, i + 0u, j + 17u, sum_0_5, old_0_5);
+    store(a, b, c, args, group.y, i + 8u, j + 17u, sum_1_5, old_1_5);
+    store(a, b, c, args, group.y, i + 0u, j + 24u, sum_0_6, old_0_6);
+    store(a, b, c, args, group.y, i + 8u, j + 24u, sum_1_6, old_1_6);
+    store(a, b, c, args, group.y, i + 0u, j + 25u, sum_0_7, old_0_7);
+    store(a, b, c, args, group.y, i + 8u, j + 25u, sum_1_7, old_1_7);
 }
 
-// Computes vector i of C in column `col` of a tile from the vector's sums of products, and stores the vector.
-void store(__read_only image1d_buffer_t a, __read_only image1d_buffer_t b, __global real *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum) {
+// Reads vector i of C in column `col` of a tile. The elements are zero if beta = 0 or if they lie outside.
+vec old(__read_only image1d_buffer_t a, __read_only image1d_buffer_t b, __global real *restrict c, const struct Args args, u32 tile, u32 i, u32 col) {
+    vec elements = (vec)(0);
+    const u32 j = tile * NWG + col;
+    if (i * 2u >= args.m || j >= args.n) { return elements; }
+    const size at = args.c_at + i * 2u + j * args.c_ld;
+    if (args.beta == real(0)) { return elements; }
+    if (i * 2u + 0u < args.m) { elements.x = c[at + 0u]; }
+    if (i * 2u + 1u < args.m) { elements.y = c[at + 1u]; }
+    return elements;
+}
+
+// Computes vector i of C in column `col` of a tile from the vector's sums of products and the old vector, and stores the vector.
+void store(__read_only image1d_buffer_t a, __read_only image1d_buffer_t b, __global real *restrict c, const struct Args args, u32 tile, u32 i, u32 col, vec sum, vec old) {
     const u32 j = tile * NWG + col;
     if (i * 2u >= args.m || j >= args.n) { return; }
-    const vec product = args.alpha * sum;
     const size at = args.c_at + i * 2u + j * args.c_ld;
-    if (i * 2u + 0u < args.m) {
-        if (args.beta == real(0)) {
-            c[at + 0u] = product.x;
-        } else {
-            c[at + 0u] = product.x + args.beta * c[at + 0u];
-        }
-    }
-    if (i * 2u + 1u < args.m) {
-        if (args.beta == real(0)) {
-            c[at + 1u] = product.y;
-        } else {
-            c[at + 1u] = product.y + args.beta * c[at + 1u];
-        }
-    }
+    vec elements = args.alpha * sum;
+    if (args.beta != real(0)) { elements = elements + args.beta * old; }
+    if (i * 2u + 0u < args.m) { c[at + 0u] = elements.x; }
+    if (i * 2u + 1u < args.m) { c[at + 1u] = elements.y; }
 }

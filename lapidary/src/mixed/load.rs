@@ -4,22 +4,22 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use lapidary_core::{Accuracy, DType, Getrf, InPlace, Instruction, MatRef, Result};
+use lapidary_core::{Accuracy, DType, Error, Getrf, InPlace, Instruction, MatRef, Result};
 
 use super::convert::{Norms, power_for_f32};
 use crate::equilibrate::times_power;
 use crate::machine::Machine;
 use crate::resident::DeviceMatrix;
 
-/// The device first factors a third of the columns. This takes 15 % of the operations, and about as long as the transfer of the other columns.
-const FACTORED_FIRST: usize = 3;
-/// The number of columns that the device factors first is a multiple of this number, so that the part of the matrix that is left begins at a
-/// multiple of all vectors and tiles of kernels.
+/// The device loads and factors the columns of A in stages. A stage ends after the n/8, n/4, n/2 or n columns on the left. The transfer of a stage takes
+/// about as long as the factorisation of the stage before, or less.
+const STAGES: [usize; 4] = [8, 4, 2, 1];
+/// A stage ends at a multiple of this number of columns, so that the next stage begins at a multiple of all vectors and tiles of kernels.
 const ALIGNED_COLUMNS: usize = 256;
 
 impl Machine {
     /// Loads a host matrix A to the device matrix `wide`, and factors 2^power·A in `factors`. If the device works in panels, it factors the columns
-    /// on the left while it loads the others. Returns the pivots, the number of the first zero pivot or 0, and the norms of A.
+    /// of a stage while it loads the columns of the next stage. Returns the pivots, the number of the first zero pivot or 0, and the norms of A.
     pub(super) fn factor_while_loading(
         &self,
         a: MatRef<'_, f64>,
@@ -27,29 +27,35 @@ impl Machine {
         factors: &mut DeviceMatrix<f32>,
     ) -> Result<(Vec<i32>, usize, Norms)> {
         let (n, power) = (a.rows(), power_for_f32(a));
-        let runtime = &self.runtimes()[wide.device()];
-        let part = (n / FACTORED_FIRST).next_multiple_of(ALIGNED_COLUMNS);
-        let in_panels = runtime.lookahead(DType::F32).and_then(|lookahead| lookahead.width(part)).is_some();
-        let first = if in_panels { part.min(n) } else { n };
+        let lookahead = self.runtimes()[wide.device()].lookahead(DType::F32);
+        let in_panels = |end: usize| lookahead.is_some_and(|lookahead| lookahead.width(end).is_some());
+        let ends = STAGES.map(|part| (n / part).next_multiple_of(ALIGNED_COLUMNS).min(n));
+        let mut ends: Vec<usize> = ends.into_iter().filter(|&end| end == n || in_panels(end)).collect();
+        ends.dedup();
         // SAFETY: this method is the only one that accesses `wide`, and each column is written once.
         let load = |cols: Range<usize>| unsafe { wide.write_cols(cols.start, a.sub(0..n, cols)) };
-        let mut ipiv = vec![0; n];
-        thread::scope(|scope| {
-            load(0..first)?;
-            narrow(self, power, wide, factors, 0..first)?;
-            let rest = Background::start(scope, move || load(first..n));
-            let left = Getrf::new(factors.view_mut().sub(0..n, 0..first), &mut ipiv[..first]).accuracy(Accuracy::Normwise);
-            let left = self.factor(left, 0);
-            rest.end()?;
+        let (mut ipiv, mut info, mut factored) = (vec![0; n], 0, 0);
+        let mut factor_up_to = |end: usize| {
+            if info == 0 {
+                narrow(self, power, wide, factors, factored..end)?;
+                let part = Getrf::new(factors.view_mut().sub(0..n, 0..end), &mut ipiv[..end]);
+                info = self.factor(part.accuracy(Accuracy::Normwise), factored)?.0.get();
+                factored = end;
+            }
+            Ok::<(), Error>(())
+        };
+        let norms = thread::scope(|scope| {
+            load(0..ends[0])?;
+            for (&end, &next) in ends.iter().zip(&ends[1..]) {
+                let loaded = Background::start(scope, move || load(end..next));
+                factor_up_to(end)?;
+                loaded.end()?;
+            }
             // the norms are needed at the end, and would slow down the transfers
             let norms = Background::start(scope, move || Norms::new(a, power));
-            let mut info = left?.0.get();
-            if info == 0 && first < n {
-                narrow(self, power, wide, factors, first..n)?;
-                info = self.factor(Getrf::new(factors.view_mut(), &mut ipiv).accuracy(Accuracy::Normwise), first)?.0.get();
-            }
-            Ok((ipiv, info, norms.end()))
-        })
+            factor_up_to(n).map(|()| norms.end())
+        })?;
+        Ok((ipiv, info, norms))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The steps of refinement: a correction by the factors in `f32`, and the residual in `f64`.
 
-use lapidary_core::{Gemm, MatMut, MatRef, Result, Scalar};
+use lapidary_core::{Gemm, MatMut, MatRef, Op, Result, Scalar, TrsmMode};
 
 use super::convert::{MAX_EXPONENT, Norms, in_parallel, larger, threads};
 use super::{FallbackReason, Precision};
@@ -113,7 +113,8 @@ impl System<'_> {
         };
         let of_a = times_power(1.0, self.norms.power);
         let factors = per_column(elements, left.r.chunks(n).zip(d.chunks_mut(n)), scale);
-        self.lu.solve(MatMut::col_major(&mut d, n, left.cols.len())?)?;
+        // the next step corrects the errors of this solve, so that inverses of diagonal blocks are accurate enough
+        self.lu.solve_in_mode(TrsmMode::Inverted, Op::NoTrans, MatMut::col_major(&mut d, n, left.cols.len())?)?;
         let add = |((x, d), factor): ((&mut [f64], &[f32]), f64)| {
             x.iter_mut().zip(d).for_each(|(x, &d)| *x += f64::from(d) * factor * of_a);
             d.iter().all(|d| d.is_finite())

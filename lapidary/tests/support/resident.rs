@@ -101,9 +101,9 @@ impl Subject for Resident {
         through(self, a, |a| self.graded.1.getrf_into(Getrf { a, ipiv, pivoting, accuracy })).map(Info::get)
     }
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        let Getrs { op, lu, ipiv, b } = args.check()?.into_inner();
+        let Getrs { op, lu, ipiv, b, mode } = args.check()?.into_inner();
         let lu = self.up(lu)?;
-        through(self, b, |b| self.graded.1.getrs(Getrs { op, lu: lu.view(), ipiv, b }))
+        through(self, b, |b| self.graded.1.getrs(Getrs { op, lu: lu.view(), ipiv, b, mode }))
     }
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
         let Laswp { a, ipiv, forward } = args.check()?.into_inner();

@@ -80,10 +80,10 @@ impl Subject for Streamed {
         Ok(info.get())
     }
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        let Getrs { op, lu, ipiv, b } = args.check()?.into_inner();
+        let Getrs { op, lu, ipiv, b, mode } = args.check()?.into_inner();
         if lu.diagonal().cols() > 0 && (0..lu.cols()).any(|i| lu.at(i, i) == T::ZERO) {
             // streams do not look for pivots that are zero
-            return self.graded.getrs(Getrs { op, lu, ipiv, b });
+            return self.graded.getrs(Getrs { op, lu, ipiv, b, mode });
         }
         let (pivots, lu) = (self.pivots(ipiv, lu.rows())?, self.up(lu)?);
         self.through(b, |b| self.stream.getrs(op, lu.view(), &pivots, b))

@@ -124,16 +124,10 @@ impl Transfers {
         }
         // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed.
         unsafe {
-            let is_direct = self.bypasses_staging || is_pinned && !self.is_faster_packed(&rect);
+            let threads = copy_threads(rect.rows * rect.cols * rect.dtype.size() / self.piece);
+            let is_direct = self.bypasses_staging || is_pinned && !is_faster_packed(&rect, threads);
             if is_direct && rect.row_stride == 1 { self.direct(rect, own) } else { self.staged(rect, own, waits) }
         }
-    }
-
-    /// Whether a rectangle in pinned memory is transferred faster through staging memory, in which its columns lie side by side.
-    fn is_faster_packed(&self, rect: &HostRect) -> bool {
-        let column = rect.rows * rect.dtype.size();
-        let threads = copy_threads(column * rect.cols / self.piece);
-        column < MIN_DIRECT_COLUMN && rect.col_stride != rect.rows && threads >= MIN_THREADS_TO_PACK
     }
 
     /// Allocates the staging memory that a transfer needs, so that no later transfer fails for lack of staging memory.
@@ -400,5 +394,28 @@ impl Transfers {
     fn take(&self) -> Result<Staging> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| self.new_staging(), Ok)
+    }
+}
+
+/// Whether a rectangle in pinned memory is transferred faster through staging memory, to or from which `threads` threads copy. The columns of the
+/// rectangle lie side by side in staging memory.
+fn is_faster_packed(rect: &HostRect, threads: usize) -> bool {
+    let is_short = rect.rows * rect.dtype.size() < MIN_DIRECT_COLUMN && rect.col_stride != rect.rows;
+    is_short && threads >= MIN_THREADS_TO_PACK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_threads_pack_short_columns_that_do_not_lie_side_by_side() {
+        let mut memory = vec![0.0_f64; 1];
+        let mut packed = |rows, col_stride, threads| {
+            let rect = HostRect { rows, cols: 1000, col_stride, ..HostRect::packed(&mut memory, 1) };
+            is_faster_packed(&rect, threads)
+        };
+        let cases = [(512, 16_384, 8), (512, 16_384, 4), (512, 16_384, 3), (4095, 16_384, 8), (4096, 16_384, 8), (512, 512, 8)];
+        assert_eq!(cases.map(|(rows, stride, threads)| packed(rows, stride, threads)), [true, true, false, true, false, false]);
     }
 }

@@ -404,6 +404,16 @@ fn blocks_are_chosen_by_the_order_and_the_number_of_right_hand_sides() {
     assert_eq!(getrs::Problem::new(5, 7, Op::NoTrans, DType::F64).size(), (5, 7));
 }
 
+/// The instructions of a solve with factors have the mode of the solve, whichever system it solves.
+#[test]
+fn both_triangles_of_a_solve_with_factors_have_its_mode() {
+    for (op, mode) in OPS.into_iter().flat_map(|op| [TrsmMode::Inverted, TrsmMode::Substitution].map(|mode| (op, mode))) {
+        let solve = getrs::Problem::new(5, 7, op, DType::F64).with_mode(mode);
+        let has_mode = |instruction: &Instruction<usize>| matches!(instruction, Instruction::Trsm { mode: of, .. } if *of == mode);
+        assert_eq!(solve.instructions([0, 1, 2]).iter().filter(|instruction| has_mode(instruction)).count(), 2);
+    }
+}
+
 #[test]
 fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
     let sizes = [(1, 1), (8, 300), (300, 8), (170, 130), (1, 3000), (3000, 1), (3, 1000), (1000, 3)];

@@ -122,7 +122,7 @@ fn kernels_are_timed_if_the_device_records_times() {
     for (_, device) in devices(|device| device) {
         assert!(device.take_kernel_times().is_none());
         let device = device.with_kernel_times().unwrap();
-        (0..3).for_each(|_| drop(product(&device, 40, [Op::NoTrans; 2], [&a, &a])));
+        (0..3).for_each(|_| drop(product(&device, 40, [Op::NoTrans; 2], [&a, &a], 0.0)));
         let times = device.take_kernel_times().expect("the device records times").unwrap();
         assert!(times.len() >= 3 && times.iter().all(|time| time.operation == "gemm" && time.start < time.end), "{times:?}");
         assert!(times[0].start == 0.0 && times.is_sorted_by(|one, next| one.start <= next.start), "{times:?}");
@@ -130,16 +130,17 @@ fn kernels_are_timed_if_the_device_records_times() {
     }
 }
 
-/// Computes op(A)·op(B) for matrices of order `n`.
-fn product<T: Scalar>(device: &WgpuDevice, n: usize, [op_a, op_b]: [Op; 2], [a, b]: [&[T]; 2]) -> Vec<T> {
+/// Computes op(A)·op(B) + β·A for matrices of order `n`.
+fn product<T: Scalar>(device: &WgpuDevice, n: usize, [op_a, op_b]: [Op; 2], [a, b]: [&[T]; 2], beta: T) -> Vec<T> {
     let (mut c, buffers) = (vec![T::ZERO; n * n], [0, 1, 2].map(|_| device.alloc(n * n * size_of::<T>()).unwrap()));
     let operand = |i: usize| Operand::packed(&buffers[i], n, n, T::DTYPE);
-    let (alpha, beta) = (T::ONE.into(), T::ZERO.into());
+    let (alpha, beta) = (T::ONE.into(), beta.into());
     let product = Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) };
     // SAFETY: the rectangles are vectors of this function, the buffers hold n² elements each, and nothing else accesses them.
     unsafe {
         device.write(HostRect::packed(&mut a.to_vec(), n), BufferRect::packed(&buffers[0], n)).unwrap();
         device.write(HostRect::packed(&mut b.to_vec(), n), BufferRect::packed(&buffers[1], n)).unwrap();
+        device.write(HostRect::packed(&mut a.to_vec(), n), BufferRect::packed(&buffers[2], n)).unwrap();
         device.launch(&product).unwrap();
         device.read(BufferRect::packed(&buffers[2], n), HostRect::packed(&mut c, n)).unwrap();
     }
@@ -228,9 +229,9 @@ fn in_vectors<T: Scalar>(device: &WgpuDevice) {
     let (a, b) = (integers(7), integers(11));
     let at = |op: Op, x: &[T], i: usize, j: usize| x[if op.is_trans() { j + i * N } else { i + j * N }].to_f64();
     for ops @ [op_a, op_b] in [[Op::NoTrans; 2], [Op::Trans, Op::NoTrans], [Op::NoTrans, Op::Trans], [Op::Trans; 2]] {
-        for (e, x) in product(device, N, ops, [&a, &b]).into_iter().enumerate() {
+        for (e, x) in product(device, N, ops, [&a, &b], T::from_f64(-2.0)).into_iter().enumerate() {
             let (i, j) = (e % N, e / N);
-            let expected: f64 = (0..N).map(|k| at(op_a, &a, i, k) * at(op_b, &b, k, j)).sum();
+            let expected = (0..N).map(|k| at(op_a, &a, i, k) * at(op_b, &b, k, j)).sum::<f64>() - 2.0 * a[e].to_f64();
             assert!(x.to_f64() == expected, "{}: {op_a}{op_b} ({i}, {j}): {x:?} in place of {expected}", T::DTYPE);
         }
     }

@@ -32,13 +32,13 @@ const PIECE: usize = 2 << 20;
 /// Default size of a piece of a direct transfer, in bytes. A copy of this size takes 150 µs on a link of 55 GB/s.
 const DIRECT_PIECE: usize = 8 << 20;
 
-/// Minimum length of the columns of a rectangle in pinned memory that is transferred without staging memory, in bytes. The driver of an H200 copies
-/// shorter columns slowly: columns of 4 KiB at 20 GB/s, of 16 KiB at 31, and of 32 KiB at 54
+/// Default minimum length of the columns of a rectangle in pinned memory that the device loads without staging memory, in bytes. In a product on an
+/// H200, the driver loads columns of 4 KiB at 20 to 29 GB/s, of 8 and 16 KiB at 31, and of 32 KiB at 54
 /// (bench/results/opencl/2026-11-29-h200-pinned-columns.txt).
 const MIN_DIRECT_COLUMN: usize = 32 << 10;
 
-/// Minimum number of threads that together copy to staging memory faster than the driver copies short columns. A thread copies some 10 GB/s.
-const MIN_THREADS_TO_PACK: usize = 4;
+/// Minimum number of threads that copy to staging memory faster than the driver loads short columns. Eight threads copy 39 to 49 GB/s (the same file).
+const MIN_THREADS_TO_PACK: usize = 8;
 
 /// A queue for transfers in one direction, with its staging memory.
 #[derive(Debug)]
@@ -56,6 +56,8 @@ pub(crate) struct Transfers {
     piece: usize,
     /// Size of a piece of a transfer without staging memory, in bytes.
     direct_piece: usize,
+    /// Minimum length of the columns of a rectangle in pinned memory that is loaded without staging memory, in bytes.
+    min_direct_column: usize,
     /// Size of the largest buffer in bytes.
     max_buffer: usize,
     /// The threads that copy to or from staging memory.
@@ -78,6 +80,7 @@ impl Transfers {
             bypasses_staging: found.facts.is_cpu(),
             piece: PIECE,
             direct_piece: DIRECT_PIECE,
+            min_direct_column: MIN_DIRECT_COLUMN,
             max_buffer: found.facts.limits.buffer,
             threads: CopyPool::default(),
             direct_thread: CopyPool::in_order(),
@@ -85,11 +88,11 @@ impl Transfers {
     }
 
     /// Sets the sizes of pieces to `bytes` bytes, but at least to the size of the largest element type. This method also makes a CPU device
-    /// use staging memory for memory that is not pinned.
+    /// use staging memory for memory that is not pinned, and for no pinned memory.
     #[cfg(feature = "test-hooks")]
     pub fn in_pieces(self, bytes: usize) -> Self {
         let bytes = bytes.max(lapidary_core::DType::LARGEST);
-        Transfers { piece: bytes, direct_piece: bytes, bypasses_staging: false, ..self }
+        Transfers { piece: bytes, direct_piece: bytes, min_direct_column: 0, bypasses_staging: false, ..self }
     }
 
     /// Allocates pinned memory, which this queue maps, and fills it with zeros.
@@ -116,18 +119,28 @@ impl Transfers {
     /// buffer. If one thread is enough and the caller waits for the transfer (`waits`), the calling thread does the copy.
     ///
     /// # Safety
-    /// Until the token reports completion, the rectangle may be read or written, and no other code accesses the rectangle or the
-    /// buffer.
+    /// Until the token reports completion, the rectangle may be read or written, and no other code accesses this rectangle or the rectangle `own`
+    /// of the buffer.
     pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, is_pinned: bool, own: &Rect, waits: bool) -> Result<Token> {
         if rect.rows == 0 || rect.cols == 0 {
             return Ok(Token::DONE);
         }
         // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed.
         unsafe {
-            let threads = copy_threads(rect.rows * rect.cols * rect.dtype.size() / self.piece);
-            let is_direct = self.bypasses_staging || is_pinned && !is_faster_packed(&rect, threads);
+            let is_direct = self.bypasses_staging || is_pinned && !self.is_faster_packed(&rect);
             if is_direct && rect.row_stride == 1 { self.direct(rect, own) } else { self.staged(rect, own, waits) }
         }
+    }
+
+    /// Whether a rectangle in pinned memory is loaded faster through staging memory, in which its columns lie side by side.
+    fn is_faster_packed(&self, rect: &HostRect) -> bool {
+        let threads = copy_threads(self.pieces(rect).len());
+        self.direction == Direction::ToDevice && has_gaps_below(self.min_direct_column, rect) && threads >= MIN_THREADS_TO_PACK
+    }
+
+    /// Cuts a rectangle into the pieces that pass through staging memory.
+    fn pieces(&self, rect: &HostRect) -> Vec<Piece> {
+        Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())
     }
 
     /// Allocates the staging memory that a transfer needs, so that no later transfer fails for lack of staging memory.
@@ -237,7 +250,7 @@ impl Transfers {
     /// Moves a rectangle through staging memory in pieces, with several threads. Each thread takes the next piece of the rectangle. It fills or
     /// empties one piece of staging memory while the driver copies from or to the thread's other piece.
     unsafe fn staged(self: &Arc<Self>, rect: HostRect, own: &Rect, waits: bool) -> Result<Token> {
-        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
+        let pieces = self.pieces(&rect);
         let threads = copy_threads(pieces.len());
         // The first job gets its staging memory here. Each other job allocates staging memory when it runs. If the allocation fails, the job ends, and
         // the other jobs move its pieces.
@@ -330,7 +343,7 @@ impl Transfers {
 
     /// The whole rectangle as one piece; `None` if the rectangle needs several pieces, or if the device uses no staging memory.
     pub fn single_piece(&self, rect: &HostRect) -> Option<Piece> {
-        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
+        let pieces = self.pieces(rect);
         if let ([piece], false) = (&pieces[..], self.bypasses_staging) { Some(*piece) } else { None }
     }
 
@@ -397,11 +410,9 @@ impl Transfers {
     }
 }
 
-/// Whether a rectangle in pinned memory is transferred faster through staging memory, to or from which `threads` threads copy. The columns of the
-/// rectangle lie side by side in staging memory.
-fn is_faster_packed(rect: &HostRect, threads: usize) -> bool {
-    let is_short = rect.rows * rect.dtype.size() < MIN_DIRECT_COLUMN && rect.col_stride != rect.rows;
-    is_short && threads >= MIN_THREADS_TO_PACK
+/// Whether the columns of a rectangle are shorter than `bytes` bytes, and do not lie side by side.
+fn has_gaps_below(bytes: usize, rect: &HostRect) -> bool {
+    rect.rows * rect.dtype.size() < bytes && rect.col_stride != rect.rows
 }
 
 #[cfg(test)]
@@ -409,13 +420,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_threads_pack_short_columns_that_do_not_lie_side_by_side() {
-        let mut memory = vec![0.0_f64; 1];
-        let mut packed = |rows, col_stride, threads| {
+    fn short_columns_have_gaps_unless_they_lie_side_by_side() {
+        let mut memory = [0.0_f64];
+        let mut has_gaps = |rows, col_stride| {
             let rect = HostRect { rows, cols: 1000, col_stride, ..HostRect::packed(&mut memory, 1) };
-            is_faster_packed(&rect, threads)
+            has_gaps_below(MIN_DIRECT_COLUMN, &rect)
         };
-        let cases = [(512, 16_384, 8), (512, 16_384, 4), (512, 16_384, 3), (4095, 16_384, 8), (4096, 16_384, 8), (512, 512, 8)];
-        assert_eq!(cases.map(|(rows, stride, threads)| packed(rows, stride, threads)), [true, true, false, true, false, false]);
+        assert!(has_gaps(512, 16_384) && has_gaps(4095, 16_384));
+        assert!(!has_gaps(4096, 16_384) && !has_gaps(512, 512));
     }
 }

@@ -305,6 +305,17 @@ fn with_factors_in_two_parts() {
     }
 }
 
+/// Tests long products whose error is bounded in norm, which are sums of shorter products. The terms of the last one are fewer.
+#[test]
+fn with_long_products_in_norm() {
+    let (n, t) = (Op::NoTrans, Op::Trans);
+    for device in devices([|device| device]) {
+        [[n, n], [n, t], [t, n], [t, t]]
+            .into_iter()
+            .for_each(|ops| Instructions(&device).product_in_norm::<f32>(ops, [9, 7, 9000], None));
+    }
+}
+
 /// Tests that the kernel for matrix units reads no element outside the matrices, whose neighbours are NaN, and that it treats NaN and
 /// infinite elements as a plain loop does.
 #[test]

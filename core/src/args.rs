@@ -295,8 +295,8 @@ impl<'a, T: Scalar> Getrs<'a, T> {
         Getrs { op, ..self }
     }
 
-    /// Sets how the solves with L and U handle the diagonal blocks. The default is [`TrsmMode::Substitution`], with which the solution keeps
-    /// bound 8 of `docs/numerics.md`.
+    /// Sets how the solves with L and U handle the diagonal blocks. The default is [`TrsmMode::Substitution`]. With [`TrsmMode::Inverted`], each
+    /// of the two solves keeps bound 7 of `docs/numerics.md` for this mode, and the solution may violate bound 8.
     pub fn mode(self, mode: TrsmMode) -> Self {
         Getrs { mode, ..self }
     }

@@ -1,4 +1,4 @@
-//! Threads that copy between the caller's memory and the staging memory of a device.
+//! Threads that carry out transfers between the caller's memory and a device.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,8 +29,8 @@ pub fn copy_threads(pieces: usize) -> usize {
     MAX_THREADS.min(pieces).min(processors()).max(1)
 }
 
-/// The threads that copy in one direction between the caller's memory and the staging memory of a device. They start when the first job
-/// does. Each device has a pool for each direction, because the link of one device is slower than the memory of the host, and because a copy
+/// Threads that carry out transfers in one direction between the caller's memory and a device. They start when the first job
+/// does. Each device has pools of its own for each direction, because the link of one device is slower than the memory of the host, and because a copy
 /// from a device may keep a thread waiting for kernels of that device.
 #[derive(Debug)]
 pub struct CopyPool {

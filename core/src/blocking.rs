@@ -209,7 +209,7 @@ const MAX_TILE: usize = 4096;
 /// elements takes about a hundred times as long as a kernel launch.
 const MAX_ELEMENTS: usize = 1 << 20;
 
-/// Minimum number of columns of the first panel of A of a product whose block of C stays on a device.
+/// About the minimum number of columns of the first panel of A of a product whose block of C stays on a device.
 const NARROWEST_PANEL: usize = 320;
 /// Minimum number of columns of a strip of a block of C.
 const STRIP: usize = 1024;
@@ -425,8 +425,8 @@ impl Resources {
     }
 }
 
-/// Number of panels into which `k` columns are cut, if each panel is twice as wide as the panel before it and the first has at least
-/// [`NARROWEST_PANEL`] columns.
+/// Number of panels into which `k` columns are cut, if each panel is twice as wide as the panel before it and the first has about
+/// [`NARROWEST_PANEL`] columns or more.
 fn doubling_panels(k: usize) -> u32 {
     (k / NARROWEST_PANEL + 1).ilog2().max(1)
 }

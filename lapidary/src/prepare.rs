@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 
 use lapidary_core::algorithms::{Problem, getrf, getrs};
-use lapidary_core::{DType, Home, Layout, Op, RawMat, Result, Scalar, prepare, prepare_in_place};
+use lapidary_core::{DType, Home, Layout, Op, RawMat, Result, Scalar, TrsmMode, prepare, prepare_in_place};
 
 use crate::machine::Machine;
 use crate::run::Planner;
@@ -48,7 +48,10 @@ impl Machine {
         if let [runtime] = runtimes[..] {
             let ([a, ipiv, _], b) = (memory, shape(n, 1, dtype));
             let (solve, [lu, b]) = getrs::normal_form(Op::NoTrans, [a, b]);
-            prepare_in_place(runtime, &solve.instructions([lu, ipiv, b]))?;
+            // `gesv_mixed` solves in the mode `Inverted`
+            for mode in [TrsmMode::Substitution, TrsmMode::Inverted] {
+                prepare_in_place(runtime, &solve.with_mode(mode).instructions([lu, ipiv, b]))?;
+            }
         }
         Ok(())
     }

@@ -8,11 +8,13 @@ use std::ops::Range;
 
 use super::batched::{self, Each, Solve};
 use super::{MAX_COMMANDS, Problem, gemm, getrf, getrs, laswp, trsm};
+use crate::args::Getrs;
 use crate::blocking::{Blocking, Part, Place, Resources};
 use crate::command::{Command, CommandId, Effects};
 use crate::dispatch::Reach;
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Access, Instruction, Reg, Region, Tile};
+use crate::matrix::{MatMut, MatRef};
 use crate::plan::{MatrixId, Plan, Task};
 use crate::scalar::DType;
 use crate::schedule::Schedule;
@@ -410,6 +412,11 @@ fn both_triangles_of_a_solve_with_factors_have_its_mode() {
     for (op, mode) in OPS.into_iter().flat_map(|op| [TrsmMode::Inverted, TrsmMode::Substitution].map(|mode| (op, mode))) {
         let solve = getrs::Problem::new(5, 7, op, DType::F64).with_mode(mode);
         let has_mode = |instruction: &Instruction<usize>| matches!(instruction, Instruction::Trsm { mode: of, .. } if *of == mode);
+        assert_eq!(solve.instructions([0, 1, 2]).iter().filter(|instruction| has_mode(instruction)).count(), 2);
+        let (lu, mut b) = ([1.0], [1.0]);
+        let args =
+            Getrs::new(MatRef::col_major(&lu, 1, 1).unwrap(), &[0], MatMut::col_major(&mut b, 1, 1).unwrap()).op(op).mode(mode);
+        let (solve, _) = getrs::normalise(&args.check().unwrap());
         assert_eq!(solve.instructions([0, 1, 2]).iter().filter(|instruction| has_mode(instruction)).count(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! Enqueues the kernels of a product C ← α·op(A)·op(B) + β·C.
 
-use lapidary_core::{Accuracy, Error, ErrorKind, Op, Result, Value};
+use lapidary_core::{Accuracy, DType, Error, ErrorKind, Op, Result, Value};
 
 use super::Sequence;
 use super::{block, mma};
@@ -12,7 +12,7 @@ use crate::product::Product as Kernel;
 use crate::program::Program;
 use crate::scratch::Purpose;
 
-/// Maximum number of terms of a product whose error is bounded in norm. The sums of longer products in single precision would lose accuracy, and
+/// Maximum number of terms of a product in single precision whose error is bounded in norm. The sums of longer products would lose accuracy, and
 /// `gesv_mixed` would need more steps of refinement (bench/results/opencl/2026-11-29-h200-mixed.txt).
 const MAX_NORMWISE_TERMS: usize = 4096;
 
@@ -90,7 +90,8 @@ impl<D: Target> Sequence<'_, D> {
             } else if k == 0 || alpha.is_zero() {
                 self.scale(beta, c)
             } else {
-                let most = if self.device.conditions().accuracy == Accuracy::Normwise { MAX_NORMWISE_TERMS } else { k };
+                let in_norm = self.dtype == DType::F32 && self.device.conditions().accuracy == Accuracy::Normwise;
+                let most = if in_norm { MAX_NORMWISE_TERMS } else { k };
                 (0..k).step_by(most).try_for_each(|first| {
                     let beta = if first == 0 { beta } else { self.value(1.0) };
                     self.multiply(Product { k, alpha, a, b, beta, c }.terms(first, most.min(k - first)))

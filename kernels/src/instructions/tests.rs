@@ -428,19 +428,21 @@ fn copies_of_vectors_depend_on_the_places_of_all_matrices() {
     }
 }
 
-/// A long product whose error is bounded in norm is a sum of shorter products.
+/// A long product in single precision whose error is bounded in norm is a sum of shorter products.
 #[test]
 fn a_long_product_with_a_bound_in_norm_is_a_sum_of_shorter_ones() {
-    let ([alpha, beta], op, kind) = ([1.0, 0.5].map(Value::F64), Op::NoTrans, DeviceKind::Gpu);
+    let (op, kind) = (Op::NoTrans, DeviceKind::Gpu);
     let (a, b, c) = (view(2000, 10_000), view(10_000, 2000), view(2000, 2000));
-    let product = Instruction::Gemm { alpha, op_a: op, a, op_b: op, b, beta, c };
-    let launches = |accuracy| {
+    let launches = |dtype, accuracy| {
+        let [alpha, beta] = [1.0, 0.5].map(|value| Value::new(dtype, value));
         let mut recorder = Recorder::new(device(kind), shipped(kind));
         (recorder.conditions.accuracy, recorder.refuses) = (accuracy, true);
         // SAFETY: the recorder runs no kernel.
-        unsafe { enqueue(&mut recorder, DType::F64, &product).unwrap() };
+        unsafe { enqueue(&mut recorder, dtype, &Instruction::Gemm { alpha, op_a: op, a, op_b: op, b, beta, c }).unwrap() };
         recorder.launched.into_iter().map(|(kernel, _)| kernel).collect::<Vec<_>>()
     };
-    assert_eq!(launches(Accuracy::Componentwise), ["gemm_tile"]);
-    assert_eq!(launches(Accuracy::Normwise), ["gemm_tile"; 3]);
+    assert_eq!(launches(DType::F32, Accuracy::Normwise), ["gemm_tile"; 3]);
+    for (dtype, accuracy) in [(DType::F32, Accuracy::Componentwise), (DType::F64, Accuracy::Normwise)] {
+        assert_eq!(launches(dtype, accuracy), ["gemm_tile"]);
+    }
 }

@@ -62,7 +62,7 @@
 // The terms are divided into SPLIT parts of whole slices. A workgroup multiplies the terms of one part. The product of part s is the
 // matrix of n columns that begins at column s·n of C.
 {%- endif %}
-// If beta = 0, the kernel does not read C.
+{{ "// The product of a part replaces the old elements." if SPLIT > 1 else "// If beta = 0, the kernel does not read C." }}
 {{- "\nvar<workgroup> slice_a: array<vec, " ~ STAGES * KWG * LINE_A ~ ">;" if LOCAL_A }}
 {{- "\nvar<workgroup> slice_b: array<real, " ~ STAGES * KWG * LINE_B ~ ">;" if LOCAL_B }}
 
@@ -305,41 +305,42 @@ fn gemm_block(@builtin(global_invocation_id) item: vec3<u32>) {
         {{- pass(1) }}
     }
 {%- endif %}
+    {%- if SPLIT == 1 %}
     // Several old elements are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
     // keeps the order of reads and writes.
+    {%- endif %}
     {%- for columns in range(NR) | batch(COLUMNS) %}
+    {%- if SPLIT == 1 %}{% for y in columns %}{% for x in range(VECTORS) %}
+    let old_{{ x }}_{{ y }}: vec = old({{ start(x) }}, {{ column(y) }});
+    {%- endfor %}{% endfor %}{% endif %}
     {%- for y in columns %}{% for x in range(VECTORS) %}
-    let old_{{ x }}_{{ y }}: vec = old({{ start(x) }}, {{ column(y) }}{{ ", part" if SPLIT > 1 }});
-    {%- endfor %}{% endfor %}
-    {%- for y in columns %}{% for x in range(VECTORS) %}
-    store({{ start(x) }}, {{ column(y) }}, {{ "part, " if SPLIT > 1 }}sum_{{ x }}_{{ y }}, old_{{ x }}_{{ y }});
+    store({{ start(x) }}, {{ column(y) }}, {{ "part, " if SPLIT > 1 }}sum_{{ x }}_{{ y }}{{ ", old_" ~ x ~ "_" ~ y if SPLIT == 1 }});
     {%- endfor %}{% endfor %}
     {%- endfor %}
 }
+{%- if SPLIT == 1 %}
 
-{%- set matrix = "the product of a part" if SPLIT > 1 else "C" %}
-{%- set at %}args.c_at + row + {{ "(j + part * " ~ n ~ ")" if SPLIT > 1 else "j" }} * args.c_ld{% endset %}
-
-// Reads column j of {{ matrix }} in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
-// beta = 0 or if they lie outside.
-fn old(start: u32, j: u32{{ ", part: u32" if SPLIT > 1 }}) -> vec {
+// Reads column j of C in the vector of rows that begins at `start`. Elements above `start` or outside C are zero, and all elements are zero if
+// beta = 0.
+fn old(start: u32, j: u32) -> vec {
     var elements: vec;
     if (args.beta == real(0) || j >= {{ n }}) { return elements; }
     let row: u32 = min(start, {{ m }} - {{ VW }}u);
-    let at: size = {{ at }};
+    let at: size = args.c_at + row + j * args.c_ld;
     {%- for q in range(VW) %}
     if (row{{ plus(q) }} >= start) { elements{{ part(q) if VW > 1 }} = {{ c }}[at{{ plus(q) }}]; }
     {%- endfor %}
     return elements;
 }
+{%- endif %}
 
-// Computes column j of {{ matrix }} in the vector of rows that begins at `start`, and stores the elements at `start` and below it.
-fn store(start: u32, j: u32, {{ "part: u32, " if SPLIT > 1 }}sum: vec, old: vec) {
+// Computes column j of {{ "the product of a part" if SPLIT > 1 else "C" }} in the vector of rows that begins at `start`, and stores the elements at `start` and below it.
+fn store(start: u32, j: u32, {{ "part: u32, " if SPLIT > 1 }}sum: vec{{ ", old: vec" if SPLIT == 1 }}) {
     if (j >= {{ n }}) { return; }
     let row: u32 = min(start, {{ m }} - {{ VW }}u);
-    let at: size = {{ at }};
+    let at: size = args.c_at + row + {{ "(j + part * " ~ n ~ ")" if SPLIT > 1 else "j" }} * args.c_ld;
     var elements: vec = args.alpha * sum;
-    if (args.beta != real(0)) { elements = elements + args.beta * old; }
+    {{- "\n    if (args.beta != real(0)) { elements = elements + args.beta * old; }" if SPLIT == 1 }}
     // the rows above `start` belong to another vector
     {%- for q in range(VW) %}
     if (row{{ plus(q) }} >= start) { {{ c }}[at{{ plus(q) }}] = elements{{ part(q) if VW > 1 }}; }

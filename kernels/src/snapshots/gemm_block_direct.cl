@@ -119,8 +119,8 @@ void gemm_block(const size m, const size n, const size k, const real alpha, __gl
     store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj + 8u, sum_1_1, old_1_1);
 }
 
-// Reads column j of C in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
-// beta = 0 or if they lie outside.
+// Reads column j of C in the vector of rows that begins at `start`. Elements above `start` or outside C are zero, and all elements are zero if
+// beta = 0.
 vec old(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j) {
     vec elements = (vec)(0);
     if (args.beta == real(0) || j >= args.n) { return elements; }

@@ -117,8 +117,8 @@ fn gemm_block(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
     store(i0 + (ti + 8u) * 2u, j0 + tj + 8u, sum_1_1, old_1_1);
 }
 
-// Reads column j of C in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
-// beta = 0 or if they lie outside.
+// Reads column j of C in the vector of rows that begins at `start`. Elements above `start` or outside C are zero, and all elements are zero if
+// beta = 0.
 fn old(start: u32, j: u32) -> vec {
     var elements: vec;
     if (args.beta == real(0) || j >= args.n) { return elements; }

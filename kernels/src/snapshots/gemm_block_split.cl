@@ -38,8 +38,7 @@ typedef long stride;
 #endif
 struct Args { size m; size n; size k; real alpha; size a_at; size a_ld; size b_at; size b_ld; real beta; size c_at; size c_ld; };
 
-vec old(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, u32 part);
-void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, u32 part, vec sum, vec old);
+void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, u32 part, vec sum);
 // C <- alpha·op(A)·op(B) + beta·C. A workgroup computes a tile of MWG x NWG elements, and each invocation MR x NR elements of it.
 //
 // Invocation (ti, tj) of the tile at (i0, j0) computes rows row_x, row_x + 1, ... in column col_y for each x < 2 and y < 2:
@@ -50,7 +49,7 @@ void store(__global const real *restrict a, __global const real *restrict b, __g
 // Invocations read each term of both operands from global memory right before they multiply it.
 // The terms are divided into SPLIT parts of whole slices. A workgroup multiplies the terms of one part. The product of part s is the
 // matrix of n columns that begins at column s·n of C.
-// If beta = 0, the kernel does not read C.
+// The product of a part replaces the old elements.
 
 __kernel __attribute__((reqd_work_group_size(8, 8, 1)))
 void gemm_block(const size m, const size n, const size k, const real alpha, __global const real *restrict a, const size a_at, const size a_ld, __global const real *restrict b, const size b_at, const size b_ld, const real beta, __global real *restrict c, const size c_at, const size c_ld) {
@@ -115,37 +114,18 @@ void gemm_block(const size m, const size n, const size k, const real alpha, __gl
         sum_1_0 = fma(a_0_1, (vec)(b_0_0), sum_1_0);
         sum_1_1 = fma(a_0_1, (vec)(b_0_1), sum_1_1);
     }
-    // Several old elements are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
-    // keeps the order of reads and writes.
-    const vec old_0_0 = old(a, b, c, args, i0 + ti * 2u, j0 + tj, part);
-    const vec old_1_0 = old(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj, part);
-    const vec old_0_1 = old(a, b, c, args, i0 + ti * 2u, j0 + tj + 8u, part);
-    const vec old_1_1 = old(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj + 8u, part);
-    store(a, b, c, args, i0 + ti * 2u, j0 + tj, part, sum_0_0, old_0_0);
-    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj, part, sum_1_0, old_1_0);
-    store(a, b, c, args, i0 + ti * 2u, j0 + tj + 8u, part, sum_0_1, old_0_1);
-    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj + 8u, part, sum_1_1, old_1_1);
-}
-
-// Reads column j of the product of a part in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
-// beta = 0 or if they lie outside.
-vec old(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, u32 part) {
-    vec elements = (vec)(0);
-    if (args.beta == real(0) || j >= args.n) { return elements; }
-    const u32 row = min(start, args.m - 2u);
-    const size at = args.c_at + row + (j + part * args.n) * args.c_ld;
-    if (row >= start) { elements.x = c[at]; }
-    if (row + 1u >= start) { elements.y = c[at + 1u]; }
-    return elements;
+    store(a, b, c, args, i0 + ti * 2u, j0 + tj, part, sum_0_0);
+    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj, part, sum_1_0);
+    store(a, b, c, args, i0 + ti * 2u, j0 + tj + 8u, part, sum_0_1);
+    store(a, b, c, args, i0 + (ti + 8u) * 2u, j0 + tj + 8u, part, sum_1_1);
 }
 
 // Computes column j of the product of a part in the vector of rows that begins at `start`, and stores the elements at `start` and below it.
-void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, u32 part, vec sum, vec old) {
+void store(__global const real *restrict a, __global const real *restrict b, __global real *restrict c, const struct Args args, u32 start, u32 j, u32 part, vec sum) {
     if (j >= args.n) { return; }
     const u32 row = min(start, args.m - 2u);
     const size at = args.c_at + row + (j + part * args.n) * args.c_ld;
     vec elements = args.alpha * sum;
-    if (args.beta != real(0)) { elements = elements + args.beta * old; }
     // the rows above `start` belong to another vector
     if (row >= start) { c[at] = elements.x; }
     if (row + 1u >= start) { c[at + 1u] = elements.y; }

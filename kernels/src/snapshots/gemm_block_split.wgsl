@@ -51,7 +51,7 @@ struct Args {
 // Invocations read each term of both operands from global memory right before they multiply it.
 // The terms are divided into SPLIT parts of whole slices. A workgroup multiplies the terms of one part. The product of part s is the
 // matrix of n columns that begins at column s·n of C.
-// If beta = 0, the kernel does not read C.
+// The product of a part replaces the old elements.
 
 @compute @workgroup_size(8, 8)
 fn gemm_block(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) own: vec3<u32>) {
@@ -113,37 +113,18 @@ fn gemm_block(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         sum_1_0 = fma(a_0_1, vec(b_0_0), sum_1_0);
         sum_1_1 = fma(a_0_1, vec(b_0_1), sum_1_1);
     }
-    // Several old elements are read before the first of them is replaced. Otherwise each read would wait for the read before, because the compiler
-    // keeps the order of reads and writes.
-    let old_0_0: vec = old(i0 + ti * 2u, j0 + tj, part);
-    let old_1_0: vec = old(i0 + (ti + 8u) * 2u, j0 + tj, part);
-    let old_0_1: vec = old(i0 + ti * 2u, j0 + tj + 8u, part);
-    let old_1_1: vec = old(i0 + (ti + 8u) * 2u, j0 + tj + 8u, part);
-    store(i0 + ti * 2u, j0 + tj, part, sum_0_0, old_0_0);
-    store(i0 + (ti + 8u) * 2u, j0 + tj, part, sum_1_0, old_1_0);
-    store(i0 + ti * 2u, j0 + tj + 8u, part, sum_0_1, old_0_1);
-    store(i0 + (ti + 8u) * 2u, j0 + tj + 8u, part, sum_1_1, old_1_1);
-}
-
-// Reads column j of the product of a part in the vector of rows that begins at `start`: the elements at `start` and below it. The elements are zero if
-// beta = 0 or if they lie outside.
-fn old(start: u32, j: u32, part: u32) -> vec {
-    var elements: vec;
-    if (args.beta == real(0) || j >= args.n) { return elements; }
-    let row: u32 = min(start, args.m - 2u);
-    let at: size = args.c_at + row + (j + part * args.n) * args.c_ld;
-    if (row >= start) { elements.x = c[at]; }
-    if (row + 1u >= start) { elements.y = c[at + 1u]; }
-    return elements;
+    store(i0 + ti * 2u, j0 + tj, part, sum_0_0);
+    store(i0 + (ti + 8u) * 2u, j0 + tj, part, sum_1_0);
+    store(i0 + ti * 2u, j0 + tj + 8u, part, sum_0_1);
+    store(i0 + (ti + 8u) * 2u, j0 + tj + 8u, part, sum_1_1);
 }
 
 // Computes column j of the product of a part in the vector of rows that begins at `start`, and stores the elements at `start` and below it.
-fn store(start: u32, j: u32, part: u32, sum: vec, old: vec) {
+fn store(start: u32, j: u32, part: u32, sum: vec) {
     if (j >= args.n) { return; }
     let row: u32 = min(start, args.m - 2u);
     let at: size = args.c_at + row + (j + part * args.n) * args.c_ld;
     var elements: vec = args.alpha * sum;
-    if (args.beta != real(0)) { elements = elements + args.beta * old; }
     // the rows above `start` belong to another vector
     if (row >= start) { c[at] = elements.x; }
     if (row + 1u >= start) { c[at + 1u] = elements.y; }

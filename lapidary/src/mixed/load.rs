@@ -11,9 +11,9 @@ use crate::equilibrate::times_power;
 use crate::machine::Machine;
 use crate::resident::DeviceMatrix;
 
-/// The device loads and factors the columns of A in stages. A stage ends after the n/8, n/4, n/2 or n columns on the left. The transfer of a stage takes
-/// about as long as the factorisation of the stage before, or less.
-const STAGES: [usize; 4] = [8, 4, 2, 1];
+/// The device loads and factors the columns of A in stages, which end after the n/8, n/4, n/2 and n columns on the left. At order 32768, an H200 waits
+/// for 45 of 540 ms until a stage is loaded (bench/results/opencl/2026-11-29-h200-mixed.txt).
+const STAGE_DIVISORS: [usize; 4] = [8, 4, 2, 1];
 /// A stage ends at a multiple of this number of columns, so that the next stage begins at a multiple of all vectors and tiles of kernels.
 const ALIGNED_COLUMNS: usize = 256;
 
@@ -29,10 +29,10 @@ impl Machine {
         let (n, power) = (a.rows(), power_for_f32(a));
         let lookahead = self.runtimes()[wide.device()].lookahead(DType::F32);
         let in_panels = |end: usize| lookahead.is_some_and(|lookahead| lookahead.width(end).is_some());
-        let ends = STAGES.map(|part| (n / part).next_multiple_of(ALIGNED_COLUMNS).min(n));
+        let ends = STAGE_DIVISORS.map(|divisor| (n / divisor).next_multiple_of(ALIGNED_COLUMNS).min(n));
         let mut ends: Vec<usize> = ends.into_iter().filter(|&end| end == n || in_panels(end)).collect();
         ends.dedup();
-        // SAFETY: this method is the only one that accesses `wide`, and each column is written once.
+        // SAFETY: this method is the only one that accesses `wide`, each column is written once, and `narrow` reads only columns whose load has ended.
         let load = |cols: Range<usize>| unsafe { wide.write_cols(cols.start, a.sub(0..n, cols)) };
         let (mut ipiv, mut info, mut factored) = (vec![0; n], 0, 0);
         let mut factor_up_to = |end: usize| {

@@ -93,6 +93,22 @@ fn a_matrix_is_loaded_and_factored() {
     }
 }
 
+/// A column of zeros is a zero pivot, in whichever stage it is loaded. The whole matrix is loaded also if the first stage has a zero pivot, since the
+/// factors in `f64` need it.
+#[test]
+fn a_zero_pivot_is_found_in_each_stage_of_the_load() {
+    for (machine, zero) in machines().into_iter().flat_map(|machine| [50, 300, 550].map(|zero| (machine.clone(), zero))) {
+        let (n, mut a) = (PARALLEL, Matrix::new(PARALLEL, Layout::ColMajor));
+        (0..n).for_each(|i| a.set(i, zero, 0.0));
+        let (wide, mut factors) = (machine.zeros_on(0, n, n).unwrap(), machine.zeros_on(0, n, n).unwrap());
+        let (_, info, _) = machine.factor_while_loading(a.view(), &wide, &mut factors).unwrap();
+        assert_eq!(info, zero + 1);
+        let mut back = vec![1.0; n * n];
+        wide.download(MatMut::col_major(&mut back, n, n).unwrap()).unwrap();
+        assert!((0..n * n).all(|e| back[e] == a.view().at(e % n, e / n)), "A is loaded");
+    }
+}
+
 #[test]
 fn a_copy_in_host_memory_has_the_layout_of_the_matrix() {
     for n in [0, 1, 7, PARALLEL] {

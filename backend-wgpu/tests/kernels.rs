@@ -74,7 +74,8 @@ fn with_workgroup_memory() {
 #[test]
 fn with_unusual_thresholds() {
     let panels = "lu_block columns=3\nlu_panel columns=5\nlu_columns rows=30\nlu_strips strips=2\nstrip_rows rows=4\nstrip_elements elements=8\n";
-    let others = "exchange_groups groups=2\ntrsm_block unknowns=32\nbatched_lu order=6\nbatched_gemm kibiproducts=0";
+    let others =
+        "exchange items=8\nexchange_groups groups=2\ntrsm_block unknowns=32\nbatched_lu order=6\nbatched_gemm kibiproducts=0";
     for (_, device) in devices(|device| preferring(device.with_tiles().unwrap(), &[panels, others].concat())) {
         Instructions(&device).panels::<f32>();
         Instructions(&device).batches::<f32>();

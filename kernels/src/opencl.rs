@@ -87,7 +87,7 @@ fn body(program: &Program) -> Body {
         Program::LuBatched { .. } => include_str!("opencl/lu_batched.cl"),
         Program::LuRows { .. } => include_str!("opencl/lu_rows.cl"),
         Program::Elements { .. } => include_str!("opencl/elements.cl"),
-        Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
+        Program::Exchange { .. } => return Body::Shared { kernel: "exchange", template: shared::EXCHANGE },
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),
         Program::Solve { .. } => return Body::Shared { kernel: "solve", template: shared::SOLVE },
         Program::SumBlocks { .. } => return Body::Shared { kernel: "sum_blocks", template: shared::SUM_BLOCKS },

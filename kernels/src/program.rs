@@ -25,8 +25,6 @@ const LANES: usize = 8;
 const SOLVERS: usize = 4;
 /// Number of unknowns that each work-item of [`Program::Solve`] holds. A work-group solves for [`UNKNOWNS`] unknowns in one step.
 const UNKNOWNS: usize = 8;
-/// Number of columns in which a work-group of [`Program::Exchange`] moves elements at once.
-pub(crate) const MOVED: usize = 2;
 /// Maximum order of a block that a triangular solve inverts. A work-group of [`Program::SolveCopy`] can solve with a block of this order.
 pub(crate) const MAX_INVERTED: usize = 1024;
 /// Maximum number of unknowns of one right-hand side that a work-item of [`Program::SolveCopy`] holds in registers.
@@ -246,6 +244,12 @@ pub fn rows_of_group(items: usize) -> usize {
     items / LANES
 }
 
+/// Returns the number of exchanges that a work-group of [`Program::Exchange`] makes at once.
+#[must_use]
+pub fn exchanges_of_group(items: usize) -> usize {
+    2 * items
+}
+
 /// Returns the number of unknowns that a work-group of [`Program::Solve`] holds.
 #[must_use]
 pub fn unknowns_of_group(items: usize) -> usize {
@@ -324,9 +328,11 @@ impl Program {
             }
             Program::Strips { dtype, params } => Some(params.vector(dtype)),
             Program::GemmBlock { params, .. } => Some(params.vw),
-            Program::SumParts { .. } | Program::SumBlocks { .. } | Program::JudgeBlocks { .. } | Program::SolveCopy { .. } => {
-                Some(1)
-            }
+            Program::SumParts { .. }
+            | Program::SumBlocks { .. }
+            | Program::JudgeBlocks { .. }
+            | Program::SolveCopy { .. }
+            | Program::Exchange { .. } => Some(1),
             _ => None,
         }
     }
@@ -438,7 +444,7 @@ impl Program {
             Program::SolveCopy { dtype, items, each } => {
                 ("solve_copy", vec![("items", items), ("each", each), ("nr", sides_of_copy(dtype))])
             }
-            Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("columns", MOVED)]),
+            Program::Exchange { items, .. } => ("exchange", vec![("items", items), ("set", exchanges_of_group(items))]),
             Program::HeldRows { dtype, shape, uses_ptx } => {
                 let HeldShape { items, each } = shape;
                 let text = [("items", items), ("each", each), ("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];

@@ -16,3 +16,5 @@ pub const JUDGE_BLOCKS: &str = include_str!("shared/judge_blocks.wgsl");
 pub const SOLVE_COPY: &str = include_str!("shared/solve_copy.wgsl");
 /// The triangular solve in which a workgroup solves together.
 pub const SOLVE: &str = include_str!("shared/solve.wgsl");
+/// The exchange of rows of a matrix.
+pub const EXCHANGE: &str = include_str!("shared/exchange.wgsl");

@@ -1,7 +1,7 @@
 //! Translates a kernel text from WGSL to OpenCL C.
 //!
 //! The texts in `shared/` are WGSL in which each declaration states its type. They use only what both languages write alike,
-//! declarations and functions aside: scalar and vector arithmetic, `if`, `for`, `min`, `select`, `fma` and barriers. Names that OpenCL C
+//! declarations and functions aside: scalar and vector arithmetic, `if`, `for`, `while`, `min`, `select`, `fma` and barriers. Names that OpenCL C
 //! lacks are macros and types of [`PRELUDE`].
 
 use std::fmt::Write;
@@ -17,6 +17,7 @@ const PRELUDE: &str = "\
 typedef uint u32;
 typedef ulong size;
 typedef long stride;
+#define u32(x) ((u32)(x))
 #define real(x) ((real)(x))
 #define stride(x) ((stride)(x))
 #define abs fabs
@@ -144,6 +145,7 @@ fn position(parameter: &str) -> String {
     let name = rest.split(':').next().unwrap_or_default();
     match which {
         "workgroup_id" => format!("const uint2 {name} = (uint2)(get_group_id(0), get_group_id(1));"),
+        "num_workgroups" => format!("const uint2 {name} = (uint2)(get_num_groups(0), get_num_groups(1));"),
         "local_invocation_id" => format!("const uint2 {name} = (uint2)(get_local_id(0), get_local_id(1));"),
         "global_invocation_id" => format!("const uint2 {name} = (uint2)(get_global_id(0), get_global_id(1));"),
         "local_invocation_index" => format!("const u32 {name} = get_local_id(0) + get_local_id(1) * get_local_size(0);"),

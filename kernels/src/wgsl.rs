@@ -106,7 +106,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
         Program::LuBatched { .. } => [include_str!("wgsl/lu_batched.wgsl"), ""],
         Program::LuRows { .. } => [include_str!("wgsl/lu_rows.wgsl"), ""],
         Program::Elements { .. } => [include_str!("wgsl/elements.wgsl"), ""],
-        Program::Exchange { .. } => [include_str!("wgsl/exchange.wgsl"), ""],
+        Program::Exchange { .. } => [crate::shared::EXCHANGE, ""],
         Program::Triangle { .. } => [include_str!("wgsl/triangle.wgsl"), ""],
         Program::Solve { .. } => [crate::shared::SOLVE, ""],
         Program::SumBlocks { .. } => [crate::shared::SUM_BLOCKS, ""],

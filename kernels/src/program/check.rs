@@ -87,10 +87,10 @@ impl Program {
             Program::SolveCopy { dtype, items, .. } => {
                 local("an unknown", 2 * sides_of_copy(dtype) * dtype.size()).and_then(|()| group(items))
             }
-            Program::Exchange { items, .. } => {
-                // local memory holds a set of four exchanges per work-item: the place that each exchange names, a table of twice
-                // as many rows, and the row that each place holds
-                local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
+            Program::Exchange { items, .. } if !items.is_power_of_two() => Err(format!("{items} work-items are no power of two")),
+            // local memory holds, for each of two exchanges per work-item, a row, a place, and the elements of two rows
+            Program::Exchange { dtype, items } => {
+                local("a set of exchanges", 4 * items * (size_of::<u32>() + dtype.size())).and_then(|()| group(items))
             }
             Program::HeldRows { dtype, shape, uses_ptx } => {
                 let (items, bytes) = (shape.items, held_rows::local_bytes(dtype, shape, uses_ptx)?);

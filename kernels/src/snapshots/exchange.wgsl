@@ -1,7 +1,10 @@
 alias real = f32;
 const MIN_POSITIVE: real = 1.17549435e-38f;
+alias vec = real;
+alias size = u32;
+alias stride = i32;
 const ITEMS = 64u;
-const COLUMNS = 2u;
+const SET = 128u;
 
 struct Args {
     count: u32,
@@ -17,245 +20,129 @@ struct Args {
 @group(0) @binding(1) var<storage, read_write> a: array<real>;
 @group(0) @binding(2) var<storage, read> ipiv: array<i32>;
 
-// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order. The kernel makes a set of SET exchanges at
-// once. One invocation first computes where the set moves each row. Then the invocations move COLUMNS columns at a time: all
-// elements are read before any element is written.
+// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order. The kernel makes a set of at most SET exchanges at once:
+// in one column after the other, a workgroup reads all elements that the set moves before it writes them.
 //
-// Each row that a set moves has a place. The rows i of a set have the first SET places, in the order of the exchanges. Other rows
-// that a set names have places in a hash table of TABLE entries. In the hash table, a row takes the first free entry from entry
-// (row number modulo TABLE) on.
-const SET = 256u;
-const TABLE = 512u;
-const NONE = 0xffffffffu;
-// the place of row ipiv[i] - first for each exchange of the set
-var<workgroup> named: array<u32, SET>;
-// the row at each place of the table, and the row whose elements end at each place
-var<workgroup> others: array<atomic<u32>, TABLE>;
-var<workgroup> held: array<u32, 768>;
+// Each row that a set moves has a place. The rows i of a set have the first SET places, in the order of the exchanges. The other rows that
+// the set names follow in ascending order, so that neighbouring invocations access elements in the same cache lines. To find out which element
+// ends at which place, one invocation makes the exchanges in a column whose elements are the numbers of the places.
+// the rows that are not rows i of the set, in ascending order
+var<workgroup> others: array<u32, 128>;
+// row ipiv[i] - first for each exchange of the set, and then the place of this row
+var<workgroup> named: array<u32, 128>;
+// the elements of a column, at the places of their rows
+var<workgroup> x: array<real, 256>;
 
 // Returns the row i of exchange number `step`.
-fn row(step: u32) -> u32 { return select(args.count - 1u - step, step, args.forward != 0u); }
+fn row_of(step: u32) -> u32 {
+    return u32(select(args.count - 1u - step, step, args.forward != 0u));
+}
 
-// Returns the place of a row in the hash table. If the table does not contain the row, the function enters the row first.
-fn place_of(i: u32) -> u32 {
-    var place = i % TABLE;
-    loop {
-        let found = atomicCompareExchangeWeak(&others[place], NONE, i);
-        if (found.exchanged || found.old_value == i) { return place; }
-        // a weak exchange may fail although the entry is free, in which case the loop tries the same entry again
-        if (found.old_value != NONE) { place = (place + 1u) % TABLE; }
-    }
-    return NONE;
+// Returns the row with which exchange number `step` exchanges its row i.
+fn partner(step: u32) -> u32 {
+    return u32(ipiv[args.ipiv_at + row_of(step)]) - u32(args.first);
+}
+
+// Returns the number of the exchange whose row i is `row`, counted from exchange number `begin`.
+fn turn(row: u32, begin: u32) -> u32 {
+    return select(row_of(begin) - row, row - row_of(begin), args.forward != 0u);
 }
 
 @compute @workgroup_size(ITEMS)
-fn exchange(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) t: u32,
-) {
-    for (var begin = 0u; begin < args.count; begin += SET) {
-        let count = min(args.count - begin, SET);
-        let first = row(begin);
-        for (var q = t; q < TABLE; q += ITEMS) { atomicStore(&others[q], NONE); }
+fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    for (var begin: u32 = 0u; begin < args.count; begin += SET) {
+        let here: u32 = u32(min(args.count - begin, SET));
+        // a power of two
+        var sorted: u32 = 1u;
+        while (sorted < here) { sorted *= 2u; }
+        // a number that is no row follows all other rows
+        for (var e: u32 = t; e < sorted; e += ITEMS) {
+            var other: u32 = 0xffffffffu;
+            if (e < here) {
+                named[e] = partner(begin + e);
+                if (turn(named[e], begin) >= here) { other = named[e]; }
+            }
+            others[e] = other;
+        }
         workgroupBarrier();
-        for (var e = t; e < count; e += ITEMS) {
-            held[e] = row(begin + e);
-            let other = u32(ipiv[args.ipiv_at + held[e]]) - args.first;
-            // the rows i of a set are consecutive
-            let turn = select(first - other, other - first, args.forward != 0u);
-            if (turn < count) {
-                named[e] = turn;
-            } else {
-                named[e] = SET + place_of(other);
-                held[named[e]] = other;
+        // the bitonic sort (Batcher 1968)
+        for (var run: u32 = 2u; run <= sorted; run *= 2u) {
+            for (var apart: u32 = run / 2u; apart > 0u; apart /= 2u) {
+                for (var e: u32 = t; e < sorted / 2u; e += ITEMS) {
+                    let low: u32 = 2u * e - (e & (apart - 1u));
+                    let is_ascending: bool = (low & run) == 0u;
+                    let u: u32 = others[low];
+                    let v: u32 = others[low + apart];
+                    if ((u > v) == is_ascending) {
+                        others[low] = v;
+                        others[low + apart] = u;
+                    }
+                }
+                workgroupBarrier();
             }
         }
+        for (var e: u32 = t; e < here; e += ITEMS) {
+            let row: u32 = named[e];
+            var place: u32 = turn(row, begin);
+            if (place >= here) {
+                // of several equal rows, all exchanges name the place of the first
+                place = SET;
+                for (var step: u32 = sorted / 2u; step > 0u; step /= 2u) {
+                    if (others[place - SET + step - 1u] < row) { place += step; }
+                }
+            }
+            named[e] = place;
+        }
+        for (var place: u32 = t; place < 2u * SET; place += ITEMS) { x[place] = real(place); }
         workgroupBarrier();
         if (t == 0u) {
-            for (var e = 0u; e < count; e++) {
-                let old = held[e];
-                held[e] = held[named[e]];
-                held[named[e]] = old;
+            for (var e: u32 = 0u; e < here; e++) {
+                let old: real = x[e];
+                x[e] = x[named[e]];
+                x[named[e]] = old;
             }
         }
-        // after these barriers, an invocation sees the elements that other invocations wrote for the previous set
         workgroupBarrier();
+        // the row at each place, the place from which its element comes, and whether it comes from another place
+        let place_0: u32 = t + 0u * ITEMS;
+        let from_0: u32 = u32(x[place_0]);
+        let moves_0: bool = from_0 != place_0;
+        let row_0: u32 = row_of(begin + place_0);
+        let place_1: u32 = t + 1u * ITEMS;
+        let from_1: u32 = u32(x[place_1]);
+        let moves_1: bool = from_1 != place_1;
+        let row_1: u32 = row_of(begin + place_1);
+        let place_2: u32 = t + 2u * ITEMS;
+        let from_2: u32 = u32(x[place_2]);
+        let moves_2: bool = from_2 != place_2;
+        let row_2: u32 = others[place_2 - SET];
+        let place_3: u32 = t + 3u * ITEMS;
+        let from_3: u32 = u32(x[place_3]);
+        let moves_3: bool = from_3 != place_3;
+        let row_3: u32 = others[place_3 - SET];
+        // an invocation reads elements that other invocations have written for the previous set
         storageBarrier();
-        // the row from which the elements at each place come, the row to which they move, and whether they move at all
-        let e_0 = t + 0u * ITEMS;
-        let to_0 = row(begin + e_0);
-        let moves_0 = e_0 < count && held[e_0] != to_0;
-        let from_0 = held[e_0];
-        let e_1 = t + 1u * ITEMS;
-        let to_1 = row(begin + e_1);
-        let moves_1 = e_1 < count && held[e_1] != to_1;
-        let from_1 = held[e_1];
-        let e_2 = t + 2u * ITEMS;
-        let to_2 = row(begin + e_2);
-        let moves_2 = e_2 < count && held[e_2] != to_2;
-        let from_2 = held[e_2];
-        let e_3 = t + 3u * ITEMS;
-        let to_3 = row(begin + e_3);
-        let moves_3 = e_3 < count && held[e_3] != to_3;
-        let from_3 = held[e_3];
-        let e_4 = t + 4u * ITEMS;
-        let to_4 = atomicLoad(&others[e_4 - SET]);
-        let moves_4 = to_4 != NONE && held[e_4] != to_4;
-        let from_4 = held[e_4];
-        let e_5 = t + 5u * ITEMS;
-        let to_5 = atomicLoad(&others[e_5 - SET]);
-        let moves_5 = to_5 != NONE && held[e_5] != to_5;
-        let from_5 = held[e_5];
-        let e_6 = t + 6u * ITEMS;
-        let to_6 = atomicLoad(&others[e_6 - SET]);
-        let moves_6 = to_6 != NONE && held[e_6] != to_6;
-        let from_6 = held[e_6];
-        let e_7 = t + 7u * ITEMS;
-        let to_7 = atomicLoad(&others[e_7 - SET]);
-        let moves_7 = to_7 != NONE && held[e_7] != to_7;
-        let from_7 = held[e_7];
-        let e_8 = t + 8u * ITEMS;
-        let to_8 = atomicLoad(&others[e_8 - SET]);
-        let moves_8 = to_8 != NONE && held[e_8] != to_8;
-        let from_8 = held[e_8];
-        let e_9 = t + 9u * ITEMS;
-        let to_9 = atomicLoad(&others[e_9 - SET]);
-        let moves_9 = to_9 != NONE && held[e_9] != to_9;
-        let from_9 = held[e_9];
-        let e_10 = t + 10u * ITEMS;
-        let to_10 = atomicLoad(&others[e_10 - SET]);
-        let moves_10 = to_10 != NONE && held[e_10] != to_10;
-        let from_10 = held[e_10];
-        let e_11 = t + 11u * ITEMS;
-        let to_11 = atomicLoad(&others[e_11 - SET]);
-        let moves_11 = to_11 != NONE && held[e_11] != to_11;
-        let from_11 = held[e_11];
-        for (var column = group.x * COLUMNS; column < args.n; column += groups.x * COLUMNS) {
-            let at_0 = args.a_at + min(column + 0u, args.n - 1u) * args.a_ld;
-            let at_1 = args.a_at + min(column + 1u, args.n - 1u) * args.a_ld;
-            var x_0_0 = real();
-            var x_0_1 = real();
-            if (moves_0) {
-                x_0_0 = a[at_0 + from_0];
-                x_0_1 = a[at_1 + from_0];
-            }
-            var x_1_0 = real();
-            var x_1_1 = real();
-            if (moves_1) {
-                x_1_0 = a[at_0 + from_1];
-                x_1_1 = a[at_1 + from_1];
-            }
-            var x_2_0 = real();
-            var x_2_1 = real();
-            if (moves_2) {
-                x_2_0 = a[at_0 + from_2];
-                x_2_1 = a[at_1 + from_2];
-            }
-            var x_3_0 = real();
-            var x_3_1 = real();
-            if (moves_3) {
-                x_3_0 = a[at_0 + from_3];
-                x_3_1 = a[at_1 + from_3];
-            }
-            var x_4_0 = real();
-            var x_4_1 = real();
-            if (moves_4) {
-                x_4_0 = a[at_0 + from_4];
-                x_4_1 = a[at_1 + from_4];
-            }
-            var x_5_0 = real();
-            var x_5_1 = real();
-            if (moves_5) {
-                x_5_0 = a[at_0 + from_5];
-                x_5_1 = a[at_1 + from_5];
-            }
-            var x_6_0 = real();
-            var x_6_1 = real();
-            if (moves_6) {
-                x_6_0 = a[at_0 + from_6];
-                x_6_1 = a[at_1 + from_6];
-            }
-            var x_7_0 = real();
-            var x_7_1 = real();
-            if (moves_7) {
-                x_7_0 = a[at_0 + from_7];
-                x_7_1 = a[at_1 + from_7];
-            }
-            var x_8_0 = real();
-            var x_8_1 = real();
-            if (moves_8) {
-                x_8_0 = a[at_0 + from_8];
-                x_8_1 = a[at_1 + from_8];
-            }
-            var x_9_0 = real();
-            var x_9_1 = real();
-            if (moves_9) {
-                x_9_0 = a[at_0 + from_9];
-                x_9_1 = a[at_1 + from_9];
-            }
-            var x_10_0 = real();
-            var x_10_1 = real();
-            if (moves_10) {
-                x_10_0 = a[at_0 + from_10];
-                x_10_1 = a[at_1 + from_10];
-            }
-            var x_11_0 = real();
-            var x_11_1 = real();
-            if (moves_11) {
-                x_11_0 = a[at_0 + from_11];
-                x_11_1 = a[at_1 + from_11];
-            }
+        for (var column: u32 = group.x; column < args.n; column += groups.x) {
+            let at: size = args.a_at + column * args.a_ld;
+            var x_0: real;
+            if (moves_0) { x_0 = a[at + row_0]; }
+            var x_1: real;
+            if (moves_1) { x_1 = a[at + row_1]; }
+            var x_2: real;
+            if (moves_2) { x_2 = a[at + row_2]; }
+            var x_3: real;
+            if (moves_3) { x_3 = a[at + row_3]; }
+            // all invocations have written the previous column, or have read the numbers of their places
             workgroupBarrier();
-            storageBarrier();
-            if (moves_0) {
-                if (column + 0u < args.n) { a[at_0 + to_0] = x_0_0; }
-                if (column + 1u < args.n) { a[at_1 + to_0] = x_0_1; }
-            }
-            if (moves_1) {
-                if (column + 0u < args.n) { a[at_0 + to_1] = x_1_0; }
-                if (column + 1u < args.n) { a[at_1 + to_1] = x_1_1; }
-            }
-            if (moves_2) {
-                if (column + 0u < args.n) { a[at_0 + to_2] = x_2_0; }
-                if (column + 1u < args.n) { a[at_1 + to_2] = x_2_1; }
-            }
-            if (moves_3) {
-                if (column + 0u < args.n) { a[at_0 + to_3] = x_3_0; }
-                if (column + 1u < args.n) { a[at_1 + to_3] = x_3_1; }
-            }
-            if (moves_4) {
-                if (column + 0u < args.n) { a[at_0 + to_4] = x_4_0; }
-                if (column + 1u < args.n) { a[at_1 + to_4] = x_4_1; }
-            }
-            if (moves_5) {
-                if (column + 0u < args.n) { a[at_0 + to_5] = x_5_0; }
-                if (column + 1u < args.n) { a[at_1 + to_5] = x_5_1; }
-            }
-            if (moves_6) {
-                if (column + 0u < args.n) { a[at_0 + to_6] = x_6_0; }
-                if (column + 1u < args.n) { a[at_1 + to_6] = x_6_1; }
-            }
-            if (moves_7) {
-                if (column + 0u < args.n) { a[at_0 + to_7] = x_7_0; }
-                if (column + 1u < args.n) { a[at_1 + to_7] = x_7_1; }
-            }
-            if (moves_8) {
-                if (column + 0u < args.n) { a[at_0 + to_8] = x_8_0; }
-                if (column + 1u < args.n) { a[at_1 + to_8] = x_8_1; }
-            }
-            if (moves_9) {
-                if (column + 0u < args.n) { a[at_0 + to_9] = x_9_0; }
-                if (column + 1u < args.n) { a[at_1 + to_9] = x_9_1; }
-            }
-            if (moves_10) {
-                if (column + 0u < args.n) { a[at_0 + to_10] = x_10_0; }
-                if (column + 1u < args.n) { a[at_1 + to_10] = x_10_1; }
-            }
-            if (moves_11) {
-                if (column + 0u < args.n) { a[at_0 + to_11] = x_11_0; }
-                if (column + 1u < args.n) { a[at_1 + to_11] = x_11_1; }
-            }
+            x[place_0] = x_0;
+            x[place_1] = x_1;
+            x[place_2] = x_2;
+            x[place_3] = x_3;
+            workgroupBarrier();
+            if (moves_0) { a[at + row_0] = x[from_0]; }
+            if (moves_1) { a[at + row_1] = x[from_1]; }
+            if (moves_2) { a[at + row_2] = x[from_2]; }
+            if (moves_3) { a[at + row_3] = x[from_3]; }
         }
         workgroupBarrier();
     }

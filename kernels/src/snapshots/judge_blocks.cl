@@ -6,6 +6,7 @@ typedef double vec;
 typedef uint u32;
 typedef ulong size;
 typedef long stride;
+#define u32(x) ((u32)(x))
 #define real(x) ((real)(x))
 #define stride(x) ((stride)(x))
 #define abs fabs

@@ -24,9 +24,9 @@ fn products(tuning: &Tuning, dtype: DType, n: usize) -> Vec<(&'static str, [usiz
 #[test]
 fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
     for (name, work_group, kibibytes, solve, exchange) in [
-        ("a GPU", 1024, 48, [Some(128), Some(128)], Some(256)),
-        ("a browser", 256, 16, [Some(64), Some(32)], Some(128)),
-        ("little memory", 256, 6, [Some(16), None], Some(64)),
+        ("a GPU", 1024, 48, [Some(128), Some(128)], Some(1024)),
+        ("a browser", 256, 16, [Some(64), Some(32)], Some(256)),
+        ("little memory", 256, 6, [Some(16), None], Some(128)),
         ("groups of eight", 8, 16, [None, None], Some(8)),
     ] {
         let tuning = shipped(&device(DeviceKind::Gpu, work_group, kibibytes), Dialect::OpenClC);

@@ -103,10 +103,11 @@ impl Machine {
         let reason = self.reason(&host);
         let priced = self.pricing().filter(|_| reason == Reason::Price).map(|pricing| pricing.explain(&host).0);
         let run = priced.as_ref().and_then(Priced::begin);
-        Ok(match run {
-            Some(run) => run.devices,
-            None if matches!(reason, Reason::Small | Reason::Price) => vec![capable[0]],
-            None => capable,
+        Ok(match (run, host.device_if_small()) {
+            (Some(run), _) => run.devices,
+            (None, Some(device)) if reason == Reason::Small => vec![device],
+            (None, _) if reason == Reason::Price => vec![capable[0]],
+            (None, _) => capable,
         })
     }
 
@@ -135,12 +136,15 @@ impl Machine {
         let is_trial = reason != Reason::Cached && priced.is_some_and(Priced::is_trial);
         let reason = if is_trial { Reason::Trial } else { reason };
         let reason = if reason == Reason::Price && considered.is_empty() { Reason::Unmeasured } else { reason };
-        let is_first_only = matches!(reason, Reason::Small | Reason::Unmeasured);
         let HostCall { problem, memory, capable, .. } = *call;
         let planner = Planner { machine: self, problem, memory, devices: capable, resident: false };
         let taking_part = if reason == Reason::Selected { planner.taking_part() } else { capable.to_vec() };
         let reason = if taking_part.len() < capable.len() { Reason::Faster } else { reason };
-        let named = if is_first_only { &capable[..1] } else { &taking_part };
+        let named = match (reason, call.device_if_small()) {
+            (Reason::Small, Some(device)) => vec![device],
+            (Reason::Unmeasured, _) => vec![capable[0]],
+            _ => taking_part,
+        };
         let names = || named.iter().map(|&device| self.runtimes()[device].facts().name.clone()).collect();
         let devices = considered.first().map_or_else(names, |set| set.devices.clone());
         let (routine, dtype) = (call.problem.operation(), call.problem.dtype());

@@ -19,8 +19,8 @@ use crate::schedules::Schedules;
 use crate::select::Select;
 use crate::settings::Settings;
 
-/// Maximum number of floating-point operations of a small call. A small call runs as one kernel of the first device, if this
-/// device works on host matrices, since planning the call and waking another device would take longer than the kernel.
+/// Maximum number of floating-point operations of a small call. A small call runs as one kernel of the first device that works on host
+/// matrices, since planning the call and waking another device would take longer than the kernel.
 pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.

@@ -103,11 +103,12 @@ impl Machine {
             } else {
                 pricing.and_then(|pricing| pricing.begin(&call))
             };
-            let devices = match &run {
-                Some(run) => run.devices.clone(),
-                // the call is small or no device has a price: use the first device, which is the CPU if the CPU can run the call
-                None if reason == Reason::Small || is_priced => vec![capable[0]],
-                None => capable.clone(),
+            let devices = match (&run, call.device_if_small()) {
+                (Some(run), _) => run.devices.clone(),
+                (None, Some(device)) if reason == Reason::Small => vec![device],
+                // no device has a price: use the first device, which is the CPU if the CPU can run the call
+                (None, _) if is_priced => vec![capable[0]],
+                (None, _) => capable.clone(),
             };
             let done = match self.launch_on_host(&devices, problem, memory) {
                 Some(done) => done.map(|()| None),
@@ -138,26 +139,24 @@ impl Machine {
 
     /// Returns the reason why devices take part in a call on host matrices.
     pub(crate) fn reason(&self, call: &HostCall<'_>) -> Reason {
-        let first = self.runtimes()[call.capable[0]].facts();
         match () {
             () if self.pricing().is_none() && self.runtimes().len() == 1 => Reason::Selected,
             () if self.settings().reproducible && call.capable.len() < self.runtimes().len() => Reason::OneModel,
             () if call.capable.len() == 1 => Reason::Alone,
-            () if call.capable[0] == 0 && first.host_memory && call.flops() <= DIRECT_FLOPS => Reason::Small,
+            () if call.device_if_small().is_some() => Reason::Small,
             () if self.pricing().is_some() => Reason::Price,
             () => Reason::Selected,
         }
     }
 
-    /// Returns the device that runs a small call on host matrices, or `None` if the call is not small or the first device cannot
-    /// run it.
+    /// Returns the device that runs a small call on host matrices: the first one that computes in host memory. Returns `None` if the call is not
+    /// small, or if no such device can run it.
     #[inline]
     pub(crate) fn device_for_small_call(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let is_able =
             |runtime: &&DeviceRuntime| runtime.facts().host_memory && runtime.facts().computes(dtype) && runtime.lost().is_none();
-        let first = self.runtimes().first().filter(is_able)?;
-        (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
+        if flops <= DIRECT_FLOPS && memory.iter().all(on_host) { self.runtimes().iter().find(is_able) } else { None }
     }
 
     /// Returns those of `devices` that are not lost and support `dtype`.

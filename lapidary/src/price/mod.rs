@@ -27,7 +27,7 @@ use runs::{Bucket, Runs};
 use speeds::Speeds;
 pub(crate) use store::Records;
 
-use crate::machine::Machine;
+use crate::machine::{DIRECT_FLOPS, Machine};
 use crate::run::{Planner, flops};
 
 /// The data by which a machine chooses the devices of a call.
@@ -123,6 +123,12 @@ impl HostCall<'_> {
     /// Number of floating-point operations of the call.
     pub fn flops(&self) -> f64 {
         flops(self.problem, self.memory)
+    }
+
+    /// Returns the first device that computes in host memory, if the call is small.
+    pub fn device_if_small(&self) -> Option<usize> {
+        let in_host_memory = |&device: &usize| self.runtime(device).facts().host_memory;
+        if self.flops() <= DIRECT_FLOPS { self.capable.iter().copied().find(in_host_memory) } else { None }
     }
 
     fn runtime(&self, device: usize) -> &DeviceRuntime {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::{
-    BufferRect, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, MatMut, MatRef, Operand, Result,
+    BufferRect, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, Laswp, MatMut, MatRef, Operand,
+    Result,
 };
 
 use super::runs::RUNS_KEPT;
@@ -385,17 +386,28 @@ fn runs_are_kept() {
     assert_eq!(sizes(), Some(2));
 }
 
+/// The processor runs small calls in whichever order the devices are named, and whether or not the machine chooses devices by price.
 #[test]
 fn small_calls_stay_on_the_processor() {
-    let (paced, folder) = (Paced::new("paced:0", Duration::ZERO), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
     let settings = Settings { cache_dir: Some(folder.path().to_owned()), ..Settings::default() };
-    let machine = Machine::choosing(vec![boxed(CpuDevice::whole(None)), boxed(paced.clone())], &settings);
-    let (a, mut c) = ([1.0, 2.0, 3.0, 4.0], [0.0; 4]);
-    let a = MatRef::col_major(&a, 2, 2).unwrap();
-    let explanation = machine.explain(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap();
-    assert_eq!((explanation.reason, explanation.devices), (Reason::Small, vec!["cpu".to_owned()]));
-    machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap();
-    assert_eq!((c, paced.launches()), ([7.0, 10.0, 15.0, 22.0], 0));
+    for (is_first, open) in [(true, Machine::choosing as fn(Vec<_>, &Settings) -> _), (true, Machine::of), (false, Machine::of)] {
+        let paced = Paced::new("paced:0", Duration::ZERO);
+        let mut devices = vec![boxed(CpuDevice::whole(None)), boxed(paced.clone())];
+        if !is_first {
+            devices.reverse();
+        }
+        let machine: Machine = open(devices, &settings);
+        let (a, mut c) = ([1.0, 2.0, 3.0, 4.0], [0.0; 4]);
+        let a = MatRef::col_major(&a, 2, 2).unwrap();
+        let explanation = machine.explain(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap();
+        assert_eq!((explanation.reason, explanation.devices), (Reason::Small, vec!["cpu".to_owned()]));
+        machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap();
+        assert_eq!((c, paced.launches()), ([7.0, 10.0, 15.0, 22.0], 0));
+        // row exchanges take no path of their own for small calls
+        machine.laswp(Laswp::new(MatMut::col_major(&mut c, 2, 2).unwrap(), &[1, 1])).unwrap();
+        assert_eq!((c, paced.launches()), ([10.0, 7.0, 22.0, 15.0], 0));
+    }
 }
 
 /// If the application passes devices to the machine, all of them take part in each call.

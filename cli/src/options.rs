@@ -157,6 +157,11 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
     Settings::parse_bytes(text).map_err(str::to_owned)
 }
 
+/// Parses the seed of random numbers.
+pub fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a whole number from 0 to {} is needed", u64::MAX))
+}
+
 /// Parses a whole number, which may be zero.
 pub fn parse_whole(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("a whole number from 0 to {} is needed", usize::MAX))

@@ -317,7 +317,9 @@ fn parse_part(part: &str) -> Result<(&str, Option<Vec<usize>>)> {
     let is_word = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if !is_word || kind == "all" {
         let hint = if kind == "all" { "`all` stands alone" } else { "write all, or cpu, cpu:0,1, cpu+opencl:0" };
-        return Err(Error::invalid("select", format!("`{part}` names no devices here; {hint}")));
+        let subject =
+            if part.is_empty() { "the name of a device is missing".to_owned() } else { format!("`{part}` names no devices here") };
+        return Err(Error::invalid("select", format!("{subject}; {hint}")));
     }
     let indices =
         indices.map(|list| list.split(',').map(|index| parse_index(kind, index)).collect::<Result<Vec<_>>>()).transpose()?;

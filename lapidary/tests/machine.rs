@@ -143,6 +143,9 @@ fn refusals_name_what_is_wrong() {
         assert!(message(wrong).ends_with(right), "{}", message(wrong));
     }
     assert!(message("abacus").contains("`abacus`"));
+    for incomplete in ["", "cpu+", "+cpu"] {
+        assert!(message(incomplete).contains("the name of a device is missing"), "{}", message(incomplete));
+    }
     let none = Machine::open(&Select::cpu([])).unwrap_err();
     assert_eq!(none.kind(), ErrorKind::NoSuchDevice);
     let tight = machine("cpu:0", Some(1000));

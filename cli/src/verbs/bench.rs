@@ -14,7 +14,7 @@ use crate::bench::timing::Timing;
 use crate::bench::{fit, kernels, profile, startup, sweep};
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions, check_dtype, computing, describe, names, threads};
+use crate::options::{DTypeFlag, DeviceOptions, check_dtype, computing, describe, names, parse_seed, threads};
 use crate::report::{counted, save_json};
 use crate::shape::{Shape, ShapeOptions};
 use crate::trace;
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, default_value_t = 5, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]
     reps: u32,
     /// Seed of the random operands
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = parse_seed)]
     seed: u64,
     /// Time this BLAS or LAPACK shared library (LP64) too, in turn with Lapidary
     #[arg(long, value_name = "LIB")]

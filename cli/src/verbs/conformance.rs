@@ -13,7 +13,7 @@ use crate::conformance::run::Run;
 use crate::conformance::{Graded, files, verdicts, worker};
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::DeviceOptions;
+use crate::options::{DeviceOptions, parse_seed};
 use crate::report::out;
 use crate::worker::{Inbox, send};
 
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "QUERY")]
     filter: Option<String>,
     /// Seed of the random cases
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = parse_seed)]
     seed: u64,
     /// Write the trials and their largest errors as JSON to FILE, after each trial; - is standard output, written at the end
     #[arg(long, value_name = "FILE")]

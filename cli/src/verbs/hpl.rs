@@ -17,7 +17,7 @@ use crate::hpl::system::{SEED, System};
 use crate::hpl::table::Row;
 use crate::io::{self, atomic};
 use crate::memory;
-use crate::options::{DeviceOptions, check_dtype, computing, describe, names, panels, parse_positive, threads};
+use crate::options::{DeviceOptions, check_dtype, computing, describe, names, panels, parse_positive, parse_seed, threads};
 use crate::progress::Progress;
 use crate::report::{Report, fixed, out, seconds};
 use crate::residual::HPL_THRESHOLD;
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
     /// Seed of the random matrix
-    #[arg(long, default_value_t = SEED)]
+    #[arg(long, default_value_t = SEED, value_parser = parse_seed)]
     seed: u64,
     #[command(flatten)]
     pub(super) device: DeviceOptions,

@@ -11,7 +11,7 @@ use lapidary_tune::Method;
 use crate::bench::plot::check_picture;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions, advise_gpu};
+use crate::options::{DTypeFlag, DeviceOptions, advise_gpu, parse_seed};
 use crate::report::{counted, note, out};
 use crate::tune::goal::Device;
 use crate::tune::message::{Call, Message};
@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(long)]
     paranoid: bool,
     /// Seed of the strategy and of the random operands
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = parse_seed)]
     seed: u64,
     /// Folder of the results [default: $LAPIDARY_KERNELS_DIR, else a part of the user's data folder]
     #[arg(long, value_name = "DIR")]

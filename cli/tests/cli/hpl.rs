@@ -64,6 +64,7 @@ fn one_order_is_needed() {
         refused(&s, &["hpl", "--n", order], &["--n", order, "one whole number from 1 to 4294967295 is needed"]);
     }
     refused(&s, &["hpl", "--n", "4", "--nb", "0"], &["--nb", "a whole positive number is needed"]);
+    refused(&s, &["hpl", "--n", "4", "--seed", "-1"], &["--seed", "a whole number from 0 to 18446744073709551615 is needed"]);
 }
 
 /// One of two devices of the CPU factors a small matrix.

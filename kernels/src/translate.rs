@@ -76,7 +76,7 @@ pub(crate) fn to_opencl(program: &Program, kernel: &str, text: &str) -> String {
         } else {
             let mut line = declarations(line);
             for Helper { name, .. } in &helpers {
-                line = line.replace(&format!("{name}("), &format!("{name}({passed}"));
+                line = with_operands(&line, name, &passed);
             }
             out += &line;
             out.push('\n');
@@ -126,6 +126,26 @@ fn helper(line: &str) -> Option<Helper<'_>> {
     Some(Helper { name, parameters, result: if result.is_empty() { "void" } else { result } })
 }
 
+/// Passes the operands and the arguments of the kernel to each call of the function `name` in a line.
+fn with_operands(line: &str, name: &str, passed: &str) -> String {
+    let call = format!("{name}(");
+    let (mut out, mut rest) = (String::new(), line);
+    while let Some(at) = rest.find(&call) {
+        let (before, after) = rest.split_at(at + call.len());
+        out += before;
+        if !ends_in_word(&before[..at]) {
+            out += passed;
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+/// Whether a text ends in a name or in a number.
+fn ends_in_word(text: &str) -> bool {
+    text.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
 /// Translates a list of parameters: `i: u32, sum: vec` becomes `u32 i, vec sum`.
 fn swapped(parameters: &str) -> String {
     let swap = |parameter: &str| parameter.split_once(": ").map_or_else(String::new, |(name, of)| format!("{of} {}", name.trim()));
@@ -158,7 +178,7 @@ fn declarations(line: &str) -> String {
     let (mut out, mut rest) = (String::new(), line);
     let next = |rest: &str| ["let ", "var "].iter().filter_map(|word| Some((rest.find(word)?, *word))).min();
     while let Some((at, word)) = next(rest) {
-        let is_word = !rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let is_word = !ends_in_word(&rest[..at]);
         let declared = rest[at + word.len()..].split_once(": ").filter(|_| is_word);
         let end = |of: &str| of.find([' ', ';', ')']);
         let Some((name, of, length)) = declared.and_then(|(name, of)| Some((name, of, end(of)?))) else {
@@ -180,13 +200,18 @@ fn declarations(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Helper, declarations, helper, local_array, position, swapped};
+    use super::{Helper, declarations, helper, local_array, position, swapped, with_operands};
 
     #[test]
     fn functions_without_a_result_are_void() {
         let of = |result| Helper { name: "f", parameters: "i: u32", result };
         assert_eq!(["fn f(i: u32) {", "fn f(i: u32) -> vec {"].map(helper), [Some(of("void")), Some(of("vec"))]);
         assert_eq!(["fn kernel(@builtin(workgroup_id) group: vec3<u32>) {", "    f(i);"].map(helper), [None, None]);
+    }
+
+    #[test]
+    fn calls_of_functions_get_the_operands() {
+        assert_eq!(with_operands("return(turn(row_of(e), turn(i)));", "turn", "a, "), "return(turn(a, row_of(e), turn(a, i)));");
     }
 
     #[test]

@@ -103,12 +103,7 @@ impl Machine {
         let reason = self.reason(&host);
         let priced = self.pricing().filter(|_| reason == Reason::Price).map(|pricing| pricing.explain(&host).0);
         let run = priced.as_ref().and_then(Priced::begin);
-        Ok(match (run, host.device_if_small()) {
-            (Some(run), _) => run.devices,
-            (None, Some(device)) if reason == Reason::Small => vec![device],
-            (None, _) if reason == Reason::Price => vec![capable[0]],
-            (None, _) => capable,
-        })
+        Ok(run.map_or_else(|| host.devices_without_prices(reason), |run| run.devices))
     }
 
     /// From now on, all handles of the machine call `tell` with an explanation before each call on host matrices. A machine that
@@ -140,11 +135,8 @@ impl Machine {
         let planner = Planner { machine: self, problem, memory, devices: capable, resident: false };
         let taking_part = if reason == Reason::Selected { planner.taking_part() } else { capable.to_vec() };
         let reason = if taking_part.len() < capable.len() { Reason::Faster } else { reason };
-        let named = match (reason, call.device_if_small()) {
-            (Reason::Small, Some(device)) => vec![device],
-            (Reason::Unmeasured, _) => vec![capable[0]],
-            _ => taking_part,
-        };
+        let is_one = matches!(reason, Reason::Small | Reason::Unmeasured);
+        let named = if is_one { call.devices_without_prices(reason) } else { taking_part };
         let names = || named.iter().map(|&device| self.runtimes()[device].facts().name.clone()).collect();
         let devices = considered.first().map_or_else(names, |set| set.devices.clone());
         let (routine, dtype) = (call.problem.operation(), call.problem.dtype());

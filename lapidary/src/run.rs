@@ -103,13 +103,7 @@ impl Machine {
             } else {
                 pricing.and_then(|pricing| pricing.begin(&call))
             };
-            let devices = match (&run, call.device_if_small()) {
-                (Some(run), _) => run.devices.clone(),
-                (None, Some(device)) if reason == Reason::Small => vec![device],
-                // no device has a price: use the first device, which is the CPU if the CPU can run the call
-                (None, _) if is_priced => vec![capable[0]],
-                (None, _) => capable.clone(),
-            };
+            let devices = run.as_ref().map_or_else(|| call.devices_without_prices(reason), |run| run.devices.clone());
             let done = match self.launch_on_host(&devices, problem, memory) {
                 Some(done) => done.map(|()| None),
                 None => self.run_planned(problem, memory, &devices, false),
@@ -150,13 +144,18 @@ impl Machine {
     }
 
     /// Returns the device that runs a small call on host matrices: the first one that computes in host memory. Returns `None` if the call is not
-    /// small, or if no such device can run it.
+    /// small, if no such device can run it, or if calls are reproducible and devices of another model run them.
     #[inline]
     pub(crate) fn device_for_small_call(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let is_able =
             |runtime: &&DeviceRuntime| runtime.facts().host_memory && runtime.facts().computes(dtype) && runtime.lost().is_none();
-        if flops <= DIRECT_FLOPS && memory.iter().all(on_host) { self.runtimes().iter().find(is_able) } else { None }
+        if flops > DIRECT_FLOPS || !memory.iter().all(on_host) {
+            return None;
+        }
+        let device = self.runtimes().iter().position(|runtime| is_able(&runtime))?;
+        let takes_part = |device| self.devices_for_host(dtype, "").is_ok_and(|devices| devices.contains(&device));
+        (!self.settings().reproducible || takes_part(device)).then(|| &self.runtimes()[device])
     }
 
     /// Returns those of `devices` that are not lost and support `dtype`.

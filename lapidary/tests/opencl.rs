@@ -169,16 +169,22 @@ fn a_driver_that_refuses_memory() {
     assert_eq!(*machine.alloc_host::<f64>(3).unwrap(), [0.0; 3], "plain memory serves where none is pinned");
 }
 
+/// Returns the device `index` with kernels that use local memory, and with entries that precede those of the database.
+fn preferring(index: usize, entries: &str) -> Graded {
+    let (settings, cache) = (settings(), std::sync::Arc::new(settings().program_cache()));
+    let device = OpenClDevice::open(index, None, cache).unwrap().with_tiles().unwrap();
+    device.prefer_kernels(entries).unwrap().unwrap();
+    Graded(entries.to_owned(), Machine::from_opencl(vec![device], &settings).unwrap())
+}
+
 #[test]
 fn products_through_local_memory() {
     if let Some([first]) = with_f64() {
-        let settings = settings();
-        let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap();
-        let tiled = Graded("tiles".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
+        let tiled = preferring(first, "solve items=16");
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
         many_exchanges::<f32>(&tiled);
+        ["exchange items=512", "exchange items=1024"].iter().for_each(|large| many_exchanges::<f64>(&preferring(first, large)));
         let resident = Resident::new(tiled);
         grade::<f64>(&resident, &few());
         panels::<f64>(&resident);
@@ -193,12 +199,7 @@ fn products_through_local_memory() {
 fn panels_column_by_column_by_strips_and_by_held_rows() {
     let Some([first]) = with_f64() else { return };
     for strips in ["stop strips", "strips items=4", "held_rows items=32", "held_rows items=64", "held_rows rows>=20 items=64"] {
-        let settings = settings();
-        let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap();
-        device.prefer_kernels(strips).unwrap().unwrap();
-        let machine = Machine::from_opencl(vec![device], &settings).unwrap();
-        let resident = Resident::new(Graded(strips.to_owned(), machine));
+        let resident = Resident::new(preferring(first, strips));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
         // work-groups of 32 work-items hold one, two or four rows each: in one work-group, and on a GPU in eight that wait for one another
@@ -278,7 +279,6 @@ fn one_device_and_several_agree() {
 fn one_device_and_the_cpu_beside_it_agree() {
     let Some(one @ [first]) = with_f64() else { return };
     let one = open(&one, &settings());
-    // if the CPU is the first device, it computes small calls alone on the caller's thread
     agree_and_share(&one, Graded::open(&format!("opencl:{first}+cpu"), &limited(96 << 10)), &few());
     let planned = Scope { min: 210, max: 230, cases: 3, ..few() };
     agree_and_share(&one, Graded::open(&format!("cpu+opencl:{first}"), &limited(512 << 10)), &planned);

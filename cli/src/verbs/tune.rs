@@ -45,7 +45,7 @@ pub struct Args {
     /// Try these values of parameters of the kernel in place of those worth trying, such as 'kwg=8,16 mr=4'
     #[arg(long, value_name = "VALUES", default_value = "", hide_default_value = true, requires = "kernel")]
     values: Values,
-    /// Time for all searches together, in seconds. With --replay: simulated time of each search [default: 60]
+    /// Time for all searches together, in seconds. With --replay: simulated time of each search, 60 by default
     #[arg(long, default_value_t = 300.0, default_value_if("replay", ArgPredicate::IsPresent, "60"), value_name = "SECONDS")]
     budget: f64,
     /// How candidates are chosen: exhaustive, random, nested, descent or halving

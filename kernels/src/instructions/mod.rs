@@ -24,9 +24,9 @@ use crate::program::{Program, exchanges_of_group};
 use crate::scratch::Purpose;
 use crate::thresholds::Threshold;
 
-/// Number of work-items in a work-group that makes few exchanges, if the database names no smaller number. Most of the work-items of a larger
-/// work-group would have nothing to do.
-const EXCHANGERS: usize = 128;
+/// Maximum number of work-items in a work-group that makes no more exchanges than this number of work-items makes at once. Most of the work-items of
+/// a larger work-group would have nothing to do.
+const ITEMS_FOR_FEW_EXCHANGES: usize = 128;
 
 /// Enqueues the kernels of an instruction on matrices of `dtype`.
 ///
@@ -157,20 +157,21 @@ impl<D: Target> Sequence<'_, D> {
         let first = Arg::Size(swaps.first_row);
         let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
         let (group, dtype) = (self.elements_group(), self.dtype);
-        let items_of = |most: usize| if count <= exchanges_of_group(EXCHANGERS) { most.min(EXCHANGERS) } else { most };
+        let is_few = count <= exchanges_of_group(ITEMS_FOR_FEW_EXCHANGES);
+        let items_of = |listed: usize| if is_few { listed.min(ITEMS_FOR_FEW_EXCHANGES) } else { listed };
         let together = match swaps.side {
             Side::Left => self.first_that_runs(
                 (Family::Exchange, a.rows),
-                |most| Program::Exchange { dtype, items: items_of(most) },
+                |listed| Program::Exchange { dtype, items: items_of(listed) },
                 "exchange",
             )?,
             Side::Right => None,
         };
-        if let Some(most) = together {
-            let items = items_of(most);
+        if let Some(listed) = together {
+            let items = items_of(listed);
             let program = Program::Exchange { dtype, items };
             let args = [&[Arg::Size(count), Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();
-            let groups = (self.threshold(Threshold::ExchangeGroups) * (most / items)).min(groups);
+            let groups = (self.threshold(Threshold::ExchangeGroups) * (listed / items)).min(groups);
             let global = [a.cols.min(groups) * items, 1];
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             return unsafe { self.device.launch(&Call { program, kernel: "exchange", global, args: &args }) };

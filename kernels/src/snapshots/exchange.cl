@@ -25,7 +25,7 @@ struct Args { size count; size n; size forward; size first; size a_at; size a_ld
 
 u32 row_of(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 step);
 u32 partner(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 step);
-u32 turn(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 row, u32 begin);
+u32 step_of_row(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 row, u32 begin);
 // Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order. The kernel makes a set of at most SET exchanges at once:
 // in one column after the other, a workgroup reads all elements that the set moves before it writes them.
 //
@@ -34,7 +34,7 @@ u32 turn(__global real *restrict a, __global const int *restrict ipiv, const str
 // ends at which place, one invocation makes the exchanges in a column whose elements are the numbers of the places.
 // the rows that are not rows i of the set, in ascending order
 // row ipiv[i] - first for each exchange of the set, and then the place of this row
-// the elements of a column, at the places of their rows
+// the numbers of the places, which are exact also in f32, and then the elements of a column at the places of their rows
 
 // Returns the row i of exchange number `step`.
 u32 row_of(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 step) {
@@ -47,7 +47,7 @@ u32 partner(__global real *restrict a, __global const int *restrict ipiv, const 
 }
 
 // Returns the number of the exchange whose row i is `row`, counted from exchange number `begin`.
-u32 turn(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 row, u32 begin) {
+u32 step_of_row(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 row, u32 begin) {
     return select(row_of(a, ipiv, args, begin) - row, row - row_of(a, ipiv, args, begin), args.forward != 0u);
 }
 
@@ -61,40 +61,40 @@ void exchange(const size count, const size n, const size forward, const size fir
     const uint2 groups = (uint2)(get_num_groups(0), get_num_groups(1));
     const u32 t = get_local_id(0) + get_local_id(1) * get_local_size(0);
     for (u32 begin = 0u; begin < args.count; begin += SET) {
-        const u32 here = u32(min(args.count - begin, SET));
+        const u32 set_count = u32(min(args.count - begin, SET));
         // a power of two
         u32 sorted = 1u;
-        while (sorted < here) { sorted *= 2u; }
-        // a number that is no row follows all other rows
+        while (sorted < set_count) { sorted *= 2u; }
+        // 0xffffffff is no row, and follows all rows
         for (u32 e = t; e < sorted; e += ITEMS) {
             u32 other = 0xffffffffu;
-            if (e < here) {
+            if (e < set_count) {
                 named[e] = partner(a, ipiv, args, begin + e);
-                if (turn(a, ipiv, args, named[e], begin) >= here) { other = named[e]; }
+                if (step_of_row(a, ipiv, args, named[e], begin) >= set_count) { other = named[e]; }
             }
             others[e] = other;
         }
         workgroupBarrier();
         // the bitonic sort (Batcher 1968)
-        for (u32 run = 2u; run <= sorted; run *= 2u) {
-            for (u32 apart = run / 2u; apart > 0u; apart /= 2u) {
+        for (u32 length = 2u; length <= sorted; length *= 2u) {
+            for (u32 distance = length / 2u; distance > 0u; distance /= 2u) {
                 for (u32 e = t; e < sorted / 2u; e += ITEMS) {
-                    const u32 low = 2u * e - (e & (apart - 1u));
-                    const bool is_ascending = (low & run) == 0u;
+                    const u32 low = 2u * e - (e & (distance - 1u));
+                    const bool is_ascending = (low & length) == 0u;
                     const u32 u = others[low];
-                    const u32 v = others[low + apart];
+                    const u32 v = others[low + distance];
                     if ((u > v) == is_ascending) {
                         others[low] = v;
-                        others[low + apart] = u;
+                        others[low + distance] = u;
                     }
                 }
                 workgroupBarrier();
             }
         }
-        for (u32 e = t; e < here; e += ITEMS) {
+        for (u32 e = t; e < set_count; e += ITEMS) {
             const u32 row = named[e];
-            u32 place = turn(a, ipiv, args, row, begin);
-            if (place >= here) {
+            u32 place = step_of_row(a, ipiv, args, row, begin);
+            if (place >= set_count) {
                 // of several equal rows, all exchanges name the place of the first
                 place = SET;
                 for (u32 step = sorted / 2u; step > 0u; step /= 2u) {
@@ -106,7 +106,7 @@ void exchange(const size count, const size n, const size forward, const size fir
         for (u32 place = t; place < 2u * SET; place += ITEMS) { x[place] = real(place); }
         workgroupBarrier();
         if (t == 0u) {
-            for (u32 e = 0u; e < here; e++) {
+            for (u32 e = 0u; e < set_count; e++) {
                 const real old = x[e];
                 x[e] = x[named[e]];
                 x[named[e]] = old;

@@ -30,7 +30,7 @@ struct Args {
 var<workgroup> others: array<u32, 128>;
 // row ipiv[i] - first for each exchange of the set, and then the place of this row
 var<workgroup> named: array<u32, 128>;
-// the elements of a column, at the places of their rows
+// the numbers of the places, which are exact also in f32, and then the elements of a column at the places of their rows
 var<workgroup> x: array<real, 256>;
 
 // Returns the row i of exchange number `step`.
@@ -44,47 +44,47 @@ fn partner(step: u32) -> u32 {
 }
 
 // Returns the number of the exchange whose row i is `row`, counted from exchange number `begin`.
-fn turn(row: u32, begin: u32) -> u32 {
+fn step_of_row(row: u32, begin: u32) -> u32 {
     return select(row_of(begin) - row, row - row_of(begin), args.forward != 0u);
 }
 
 @compute @workgroup_size(ITEMS)
 fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     for (var begin: u32 = 0u; begin < args.count; begin += SET) {
-        let here: u32 = u32(min(args.count - begin, SET));
+        let set_count: u32 = u32(min(args.count - begin, SET));
         // a power of two
         var sorted: u32 = 1u;
-        while (sorted < here) { sorted *= 2u; }
-        // a number that is no row follows all other rows
+        while (sorted < set_count) { sorted *= 2u; }
+        // 0xffffffff is no row, and follows all rows
         for (var e: u32 = t; e < sorted; e += ITEMS) {
             var other: u32 = 0xffffffffu;
-            if (e < here) {
+            if (e < set_count) {
                 named[e] = partner(begin + e);
-                if (turn(named[e], begin) >= here) { other = named[e]; }
+                if (step_of_row(named[e], begin) >= set_count) { other = named[e]; }
             }
             others[e] = other;
         }
         workgroupBarrier();
         // the bitonic sort (Batcher 1968)
-        for (var run: u32 = 2u; run <= sorted; run *= 2u) {
-            for (var apart: u32 = run / 2u; apart > 0u; apart /= 2u) {
+        for (var length: u32 = 2u; length <= sorted; length *= 2u) {
+            for (var distance: u32 = length / 2u; distance > 0u; distance /= 2u) {
                 for (var e: u32 = t; e < sorted / 2u; e += ITEMS) {
-                    let low: u32 = 2u * e - (e & (apart - 1u));
-                    let is_ascending: bool = (low & run) == 0u;
+                    let low: u32 = 2u * e - (e & (distance - 1u));
+                    let is_ascending: bool = (low & length) == 0u;
                     let u: u32 = others[low];
-                    let v: u32 = others[low + apart];
+                    let v: u32 = others[low + distance];
                     if ((u > v) == is_ascending) {
                         others[low] = v;
-                        others[low + apart] = u;
+                        others[low + distance] = u;
                     }
                 }
                 workgroupBarrier();
             }
         }
-        for (var e: u32 = t; e < here; e += ITEMS) {
+        for (var e: u32 = t; e < set_count; e += ITEMS) {
             let row: u32 = named[e];
-            var place: u32 = turn(row, begin);
-            if (place >= here) {
+            var place: u32 = step_of_row(row, begin);
+            if (place >= set_count) {
                 // of several equal rows, all exchanges name the place of the first
                 place = SET;
                 for (var step: u32 = sorted / 2u; step > 0u; step /= 2u) {
@@ -96,7 +96,7 @@ fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         for (var place: u32 = t; place < 2u * SET; place += ITEMS) { x[place] = real(place); }
         workgroupBarrier();
         if (t == 0u) {
-            for (var e: u32 = 0u; e < here; e++) {
+            for (var e: u32 = 0u; e < set_count; e++) {
                 let old: real = x[e];
                 x[e] = x[named[e]];
                 x[named[e]] = old;

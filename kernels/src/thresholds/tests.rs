@@ -224,6 +224,10 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
     let exchange = Instruction::Laswp { swaps, a: view(1000, 1000), ipiv: view(1000, 1) };
     assert_eq!(launched("", &exchange, DType::F64), [("exchange", [256, 1])]);
     assert_eq!(launched("exchange_groups groups=7", &exchange, DType::F64), [("exchange", [7, 1])]);
+    // work-groups of 512 work-items, and for at most 256 exchanges four times as many of 128 work-items
+    let few = |count| Instruction::Laswp { swaps, a: view(1000, 1000), ipiv: view(count, 1) };
+    let groups = |count| launched("exchange_groups groups=7", &few(count), DType::F64)[0].1[0];
+    assert_eq!([1, 256, 257].map(groups), [28, 28, 7]);
     let alpha = Value::new(DType::F64, 1.0);
     let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
     let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(256, 256), b: view(256, 100) };

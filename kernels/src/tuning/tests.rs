@@ -24,7 +24,7 @@ fn products(tuning: &Tuning, dtype: DType, n: usize) -> Vec<(&'static str, [usiz
 #[test]
 fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
     for (name, work_group, kibibytes, solve, exchange) in [
-        ("a GPU", 1024, 48, [Some(128), Some(128)], Some(1024)),
+        ("a GPU", 1024, 48, [Some(128), Some(128)], Some(512)),
         ("a browser", 256, 16, [Some(64), Some(32)], Some(256)),
         ("little memory", 256, 6, [Some(16), None], Some(128)),
         ("groups of eight", 8, 16, [None, None], Some(8)),

@@ -127,8 +127,18 @@ impl HostCall<'_> {
 
     /// Returns the first device that computes in host memory, if the call is small.
     pub fn device_if_small(&self) -> Option<usize> {
-        let in_host_memory = |&device: &usize| self.runtime(device).facts().host_memory;
-        if self.flops() <= DIRECT_FLOPS { self.capable.iter().copied().find(in_host_memory) } else { None }
+        let device = self.capable.iter().copied().find(|&device| self.runtime(device).facts().host_memory)?;
+        (self.flops() <= DIRECT_FLOPS).then_some(device)
+    }
+
+    /// Returns the devices that run the call for `reason` if no set of devices has a price.
+    pub fn devices_without_prices(&self, reason: Reason) -> Vec<usize> {
+        match (reason, self.device_if_small()) {
+            (Reason::Small, Some(device)) => vec![device],
+            // the first device is the CPU if the CPU can run the call
+            (Reason::Price | Reason::Unmeasured, _) => vec![self.capable[0]],
+            _ => self.capable.to_vec(),
+        }
     }
 
     fn runtime(&self, device: usize) -> &DeviceRuntime {

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::{
-    BufferRect, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, Laswp, MatMut, MatRef, Operand,
-    Result,
+    BufferRect, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, MatMut, MatRef, Operand, Result,
 };
 
 use super::runs::RUNS_KEPT;
 use super::{Bucket, Explanation, HostCall, Price, Priced, PricedSet, Problem, RawMat, Reason, hardware, speeds};
 use crate::open::boxed;
 use crate::{DType, Machine, Settings};
+
+mod small;
 
 /// Order of the matrices in the products of these tests. A product of this order is not a small call, so it is priced.
 const N: usize = 240;
@@ -386,31 +386,7 @@ fn runs_are_kept() {
     assert_eq!(sizes(), Some(2));
 }
 
-/// The processor runs small calls in whichever order the devices are named, and whether or not the machine chooses devices by price.
-#[test]
-fn small_calls_stay_on_the_processor() {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = Settings { cache_dir: Some(folder.path().to_owned()), ..Settings::default() };
-    for (is_first, open) in [(true, Machine::choosing as fn(Vec<_>, &Settings) -> _), (true, Machine::of), (false, Machine::of)] {
-        let paced = Paced::new("paced:0", Duration::ZERO);
-        let mut devices = vec![boxed(CpuDevice::whole(None)), boxed(paced.clone())];
-        if !is_first {
-            devices.reverse();
-        }
-        let machine: Machine = open(devices, &settings);
-        let (a, mut c) = ([1.0, 2.0, 3.0, 4.0], [0.0; 4]);
-        let a = MatRef::col_major(&a, 2, 2).unwrap();
-        let explanation = machine.explain(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap();
-        assert_eq!((explanation.reason, explanation.devices), (Reason::Small, vec!["cpu".to_owned()]));
-        machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap();
-        assert_eq!((c, paced.launches()), ([7.0, 10.0, 15.0, 22.0], 0));
-        // row exchanges take no path of their own for small calls
-        machine.laswp(Laswp::new(MatMut::col_major(&mut c, 2, 2).unwrap(), &[1, 1])).unwrap();
-        assert_eq!((c, paced.launches()), ([10.0, 7.0, 22.0, 15.0], 0));
-    }
-}
-
-/// If the application passes devices to the machine, all of them take part in each call.
+/// If the application passes devices to the machine, all of them take part in each call that is not small.
 #[test]
 fn a_machine_of_named_devices_has_no_prices() {
     let devices = slow_and_fast();

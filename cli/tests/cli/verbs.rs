@@ -169,7 +169,7 @@ fn devices_are_listed_and_missing_ones_have_their_status() {
 fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_device() {
     let s = Sandbox::new();
     for selection in ["", "+", "cpu+", "cpu:", ":0", "cpu:x", "cpu:0,,1", "cpu,opencl", "all+cpu", "cuda:x", "cuda+"] {
-        let why = if ["", "+", "cpu+"].contains(&selection) { "is missing" } else { "`" };
+        let why = if selection.is_empty() || selection.ends_with('+') { "is missing" } else { "`" };
         refused(&s, &["devices", "--device", selection], &["select", why]);
         refused(&s, &["bench", "startup", "--device", selection], &["select", why]);
     }

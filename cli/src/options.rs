@@ -23,9 +23,8 @@ pub struct DeviceOptions {
     /// Compute the same bits on any number of devices of one model, up to eight. Calls take longer [default: $LAPIDARY_REPRODUCIBLE, else off]
     #[arg(long)]
     reproducible: bool,
-    /// Print to standard error which devices take part in a call on host matrices, and why. A named device that is too slow for a share of a
-    /// product or solve takes part too, and may compute nothing. Each combination of routine, type, size and
-    /// devices is printed once. Small calls, which the CPU runs, are not printed
+    /// Print to standard error which devices run a call on host matrices, and why. For a product or a solve, all named devices are printed, also
+    /// a device that is too slow to get work. Each combination of routine, type, size and devices is printed once. Small calls, which the CPU runs, are not printed
     #[arg(long)]
     pub explain: bool,
 }

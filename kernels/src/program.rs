@@ -244,7 +244,7 @@ pub fn rows_of_group(items: usize) -> usize {
     items / LANES
 }
 
-/// Returns the number of exchanges that a work-group of [`Program::Exchange`] makes at once.
+/// Returns the number of row exchanges that a work-group of [`Program::Exchange`] combines into one permutation.
 #[must_use]
 pub fn exchanges_of_group(items: usize) -> usize {
     2 * items

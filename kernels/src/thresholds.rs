@@ -28,7 +28,7 @@ pub enum Threshold {
     /// Maximum number of rows and of columns of a matrix that one work-group factors or solves with. Larger matrices of a batch are
     /// factored one by one.
     BatchedLu,
-    /// Maximum number of work-groups of the kernel `exchange`. For few exchanges, work-groups are smaller, and their number is larger in proportion.
+    /// Maximum number of work-groups of the kernel `exchange`. A launch with few exchanges has smaller work-groups, and may have more of them in proportion.
     ExchangeGroups,
     /// Maximum number of columns of LU that are factored before the columns on their right are updated, rounded up to whole panels.
     LuBlock,

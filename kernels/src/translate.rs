@@ -141,7 +141,7 @@ fn with_operands(line: &str, name: &str, passed: &str) -> String {
     out + rest
 }
 
-/// Whether a text ends in a name or in a number.
+/// Whether the last character of a text is a letter, a digit or `_`, so that a name after the text would be part of a longer name.
 fn ends_in_word(text: &str) -> bool {
     text.ends_with(|c: char| c.is_alphanumeric() || c == '_')
 }

@@ -144,7 +144,7 @@ impl Machine {
     }
 
     /// Returns the device that runs a small call on host matrices: the first one that computes in host memory. Returns `None` if the call is not
-    /// small, if no such device can run it, or if calls are reproducible and devices of another model run them.
+    /// small, if no such device can run it, or if the reproducible mode runs calls on devices of another model.
     #[inline]
     pub(crate) fn device_for_small_call(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));

@@ -169,7 +169,7 @@ fn a_driver_that_refuses_memory() {
     assert_eq!(*machine.alloc_host::<f64>(3).unwrap(), [0.0; 3], "plain memory serves where none is pinned");
 }
 
-/// Returns the device `index` with kernels that use local memory, and with entries that precede those of the database.
+/// Opens the device `opencl:index` with kernels that use local memory. `entries` precede the entries of the database.
 fn preferring(index: usize, entries: &str) -> Graded {
     let (settings, cache) = (settings(), std::sync::Arc::new(settings().program_cache()));
     let device = OpenClDevice::open(index, None, cache).unwrap().with_tiles().unwrap();

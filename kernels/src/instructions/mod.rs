@@ -24,8 +24,8 @@ use crate::program::{Program, exchanges_of_group};
 use crate::scratch::Purpose;
 use crate::thresholds::Threshold;
 
-/// Maximum number of work-items in a work-group that makes no more exchanges than this number of work-items makes at once. Most of the work-items of
-/// a larger work-group would have nothing to do.
+/// Maximum number of work-items in a work-group of a launch with few exchanges: so few that work-groups of this size combine all of them into one
+/// permutation. In a larger work-group, most work-items would have no element to move.
 const ITEMS_FOR_FEW_EXCHANGES: usize = 128;
 
 /// Enqueues the kernels of an instruction on matrices of `dtype`.

@@ -88,7 +88,7 @@ impl Program {
                 local("an unknown", 2 * sides_of_copy(dtype) * dtype.size()).and_then(|()| group(items))
             }
             Program::Exchange { items, .. } if !items.is_power_of_two() => Err(format!("{items} work-items are no power of two")),
-            // local memory holds, for each of two exchanges per work-item, a row, a place, and the elements of two rows
+            // a work-item has two exchanges; for each of them, local memory holds a row, a place, and the elements of two rows
             Program::Exchange { dtype, items } => {
                 local("a set of exchanges", 4 * items * (size_of::<u32>() + dtype.size())).and_then(|()| group(items))
             }

@@ -1,29 +1,34 @@
-// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order. The kernel makes a set of at most SET exchanges at once:
-// in one column after the other, a workgroup reads all elements that the set moves before it writes them.
+// Exchanges rows i and ipiv[i] - first of A for all i from 0 to count - 1, in ascending or in descending order of i.
 //
-// Each row that a set moves has a place. The rows i of a set have the first SET places, in the order of the exchanges. The other rows that
-// the set names follow in ascending order, so that neighbouring invocations access elements in the same cache lines. To find out which element
-// ends at which place, one invocation makes the exchanges in a column whose elements are the numbers of the places.
+// A workgroup combines SET consecutive exchanges (a set) into one permutation of the rows that the set names. It applies the permutation to one
+// column after the other. It reads all elements of a column that move before it writes one of them.
+//
+// The rows that a set names are numbered. The number of a row is its place. Row i of the first exchange of the set has place 0, row i of the
+// second exchange has place 1, and so on. The rows that the set names only as ipiv[i] - first have the places from SET on, in ascending order,
+// so that neighbouring invocations access elements in the same cache lines. One invocation computes the permutation: it applies the exchanges to a
+// column in which the element at each place is the number of the place.
 {%- set EACH = 2 * SET // ITEMS %}
-// the rows that are not rows i of the set, in ascending order
+// the rows that the set names only as ipiv[i] - first, in ascending order
 var<workgroup> others: array<u32, {{ SET }}>;
-// row ipiv[i] - first for each exchange of the set, and then the place of this row
+// for each exchange of the set: at first the row ipiv[i] - first, later the place of this row
 var<workgroup> named: array<u32, {{ SET }}>;
-// the numbers of the places, which are exact also in f32, and then the elements of a column at the places of their rows
+// one value for each place: at first the place from which the permutation takes the element of this place (a whole number below 2^24, which is
+// exact in f32), later an element of a column
 var<workgroup> x: array<real, {{ 2 * SET }}>;
 
-// Returns the row i of exchange number `step`.
+// Returns row i of exchange number `step`.
 fn row_of(step: u32) -> u32 {
     return u32(select(args.count - 1u - step, step, args.forward != 0u));
 }
 
-// Returns the row with which exchange number `step` exchanges its row i.
+// Returns row ipiv[i] - first of exchange number `step`.
 fn partner(step: u32) -> u32 {
     return u32({{ ipiv }}[args.ipiv_at + row_of(step)]) - u32(args.first);
 }
 
-// Returns the number of the exchange whose row i is `row`, counted from exchange number `begin`.
-fn step_of_row(row: u32, begin: u32) -> u32 {
+// Returns the place of a row that is row i of an exchange of the set. The set begins with exchange number `begin`. If no exchange of the set has this
+// row i, the result is not below the number of exchanges of the set.
+fn place_of_row_i(row: u32, begin: u32) -> u32 {
     return select(row_of(begin) - row, row - row_of(begin), args.forward != 0u);
 }
 
@@ -34,12 +39,12 @@ fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         // a power of two
         var sorted: u32 = 1u;
         while (sorted < set_count) { sorted *= 2u; }
-        // 0xffffffff is no row, and follows all rows
+        // 0xffffffff stands for no row, and follows all rows in ascending order
         for (var e: u32 = t; e < sorted; e += ITEMS) {
             var other: u32 = 0xffffffffu;
             if (e < set_count) {
                 named[e] = partner(begin + e);
-                if (step_of_row(named[e], begin) >= set_count) { other = named[e]; }
+                if (place_of_row_i(named[e], begin) >= set_count) { other = named[e]; }
             }
             others[e] = other;
         }
@@ -62,9 +67,9 @@ fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         }
         for (var e: u32 = t; e < set_count; e += ITEMS) {
             let row: u32 = named[e];
-            var place: u32 = step_of_row(row, begin);
+            var place: u32 = place_of_row_i(row, begin);
             if (place >= set_count) {
-                // of several equal rows, all exchanges name the place of the first
+                // a binary search; if `others` contains the row several times, it finds the first time
                 place = SET;
                 for (var step: u32 = sorted / 2u; step > 0u; step /= 2u) {
                     if (others[place - SET + step - 1u] < row) { place += step; }
@@ -82,7 +87,7 @@ fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
             }
         }
         workgroupBarrier();
-        // the row at each place, the place from which its element comes, and whether it comes from another place
+        // for each place of this invocation: its row, the place from which the permutation takes its element, and whether this is another place
         {%- for q in range(EACH) %}
         let place_{{ q }}: u32 = t + {{ q }}u * ITEMS;
         let from_{{ q }}: u32 = u32(x[place_{{ q }}]);
@@ -93,7 +98,7 @@ fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
         let row_{{ q }}: u32 = others[place_{{ q }} - SET];
         {%- endif %}
         {%- endfor %}
-        // an invocation reads elements that other invocations have written for the previous set
+        // other invocations may have written the elements that this invocation reads, for the previous set
         storageBarrier();
         for (var column: u32 = group.x; column < args.n; column += groups.x) {
             let at: size = args.a_at + column * args.a_ld;
@@ -101,7 +106,7 @@ fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gr
             var x_{{ q }}: real;
             if (moves_{{ q }}) { x_{{ q }} = {{ a }}[at + row_{{ q }}]; }
             {%- endfor %}
-            // all invocations have written the previous column, or have read the numbers of their places
+            // before x changes, all invocations have read the permutation, or have written the previous column
             workgroupBarrier();
             {%- for q in range(EACH) %}
             x[place_{{ q }}] = x_{{ q }};

@@ -25,29 +25,34 @@ struct Args { size count; size n; size forward; size first; size a_at; size a_ld
 
 u32 row_of(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 step);
 u32 partner(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 step);
-u32 step_of_row(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 row, u32 begin);
-// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order. The kernel makes a set of at most SET exchanges at once:
-// in one column after the other, a workgroup reads all elements that the set moves before it writes them.
+u32 place_of_row_i(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 row, u32 begin);
+// Exchanges rows i and ipiv[i] - first of A for all i from 0 to count - 1, in ascending or in descending order of i.
 //
-// Each row that a set moves has a place. The rows i of a set have the first SET places, in the order of the exchanges. The other rows that
-// the set names follow in ascending order, so that neighbouring invocations access elements in the same cache lines. To find out which element
-// ends at which place, one invocation makes the exchanges in a column whose elements are the numbers of the places.
-// the rows that are not rows i of the set, in ascending order
-// row ipiv[i] - first for each exchange of the set, and then the place of this row
-// the numbers of the places, which are exact also in f32, and then the elements of a column at the places of their rows
+// A workgroup combines SET consecutive exchanges (a set) into one permutation of the rows that the set names. It applies the permutation to one
+// column after the other. It reads all elements of a column that move before it writes one of them.
+//
+// The rows that a set names are numbered. The number of a row is its place. Row i of the first exchange of the set has place 0, row i of the
+// second exchange has place 1, and so on. The rows that the set names only as ipiv[i] - first have the places from SET on, in ascending order,
+// so that neighbouring invocations access elements in the same cache lines. One invocation computes the permutation: it applies the exchanges to a
+// column in which the element at each place is the number of the place.
+// the rows that the set names only as ipiv[i] - first, in ascending order
+// for each exchange of the set: at first the row ipiv[i] - first, later the place of this row
+// one value for each place: at first the place from which the permutation takes the element of this place (a whole number below 2^24, which is
+// exact in f32), later an element of a column
 
-// Returns the row i of exchange number `step`.
+// Returns row i of exchange number `step`.
 u32 row_of(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 step) {
     return u32(select(args.count - 1u - step, step, args.forward != 0u));
 }
 
-// Returns the row with which exchange number `step` exchanges its row i.
+// Returns row ipiv[i] - first of exchange number `step`.
 u32 partner(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 step) {
     return u32(ipiv[args.ipiv_at + row_of(a, ipiv, args, step)]) - u32(args.first);
 }
 
-// Returns the number of the exchange whose row i is `row`, counted from exchange number `begin`.
-u32 step_of_row(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 row, u32 begin) {
+// Returns the place of a row that is row i of an exchange of the set. The set begins with exchange number `begin`. If no exchange of the set has this
+// row i, the result is not below the number of exchanges of the set.
+u32 place_of_row_i(__global real *restrict a, __global const int *restrict ipiv, const struct Args args, u32 row, u32 begin) {
     return select(row_of(a, ipiv, args, begin) - row, row - row_of(a, ipiv, args, begin), args.forward != 0u);
 }
 
@@ -65,12 +70,12 @@ void exchange(const size count, const size n, const size forward, const size fir
         // a power of two
         u32 sorted = 1u;
         while (sorted < set_count) { sorted *= 2u; }
-        // 0xffffffff is no row, and follows all rows
+        // 0xffffffff stands for no row, and follows all rows in ascending order
         for (u32 e = t; e < sorted; e += ITEMS) {
             u32 other = 0xffffffffu;
             if (e < set_count) {
                 named[e] = partner(a, ipiv, args, begin + e);
-                if (step_of_row(a, ipiv, args, named[e], begin) >= set_count) { other = named[e]; }
+                if (place_of_row_i(a, ipiv, args, named[e], begin) >= set_count) { other = named[e]; }
             }
             others[e] = other;
         }
@@ -93,9 +98,9 @@ void exchange(const size count, const size n, const size forward, const size fir
         }
         for (u32 e = t; e < set_count; e += ITEMS) {
             const u32 row = named[e];
-            u32 place = step_of_row(a, ipiv, args, row, begin);
+            u32 place = place_of_row_i(a, ipiv, args, row, begin);
             if (place >= set_count) {
-                // of several equal rows, all exchanges name the place of the first
+                // a binary search; if `others` contains the row several times, it finds the first time
                 place = SET;
                 for (u32 step = sorted / 2u; step > 0u; step /= 2u) {
                     if (others[place - SET + step - 1u] < row) { place += step; }
@@ -113,7 +118,7 @@ void exchange(const size count, const size n, const size forward, const size fir
             }
         }
         workgroupBarrier();
-        // the row at each place, the place from which its element comes, and whether it comes from another place
+        // for each place of this invocation: its row, the place from which the permutation takes its element, and whether this is another place
         const u32 place_0 = t + 0u * ITEMS;
         const u32 from_0 = u32(x[place_0]);
         const bool moves_0 = from_0 != place_0;
@@ -130,7 +135,7 @@ void exchange(const size count, const size n, const size forward, const size fir
         const u32 from_3 = u32(x[place_3]);
         const bool moves_3 = from_3 != place_3;
         const u32 row_3 = others[place_3 - SET];
-        // an invocation reads elements that other invocations have written for the previous set
+        // other invocations may have written the elements that this invocation reads, for the previous set
         storageBarrier();
         for (u32 column = group.x; column < args.n; column += groups.x) {
             const size at = args.a_at + column * args.a_ld;
@@ -142,7 +147,7 @@ void exchange(const size count, const size n, const size forward, const size fir
             if (moves_2) { x_2 = a[at + row_2]; }
             real x_3 = (real)(0);
             if (moves_3) { x_3 = a[at + row_3]; }
-            // all invocations have written the previous column, or have read the numbers of their places
+            // before x changes, all invocations have read the permutation, or have written the previous column
             workgroupBarrier();
             x[place_0] = x_0;
             x[place_1] = x_1;

@@ -131,12 +131,12 @@ impl HostCall<'_> {
         (self.flops() <= DIRECT_FLOPS).then_some(device)
     }
 
-    /// Returns the devices that run the call for `reason` if no set of devices has a price.
+    /// Returns the devices that run the call if no set of devices has a price. `reason` is the reason why devices take part in the call.
     pub fn devices_without_prices(&self, reason: Reason) -> Vec<usize> {
-        match (reason, self.device_if_small()) {
-            (Reason::Small, Some(device)) => vec![device],
+        match reason {
+            Reason::Small => self.device_if_small().into_iter().collect(),
             // the first device is the CPU if the CPU can run the call
-            (Reason::Price | Reason::Unmeasured, _) => vec![self.capable[0]],
+            Reason::Price | Reason::Unmeasured => vec![self.capable[0]],
             _ => self.capable.to_vec(),
         }
     }

@@ -32,8 +32,8 @@ const WORTH_MEASURING: f64 = 1.0;
 /// Number of devices for which the planner plans every reproducible call. The call may run on fewer devices.
 pub(crate) const PLANNED_DEVICES: usize = 8;
 
-/// Minimum order of a matrix that devices hold together. On a processor with two cores, LU of order 600 took 25 ms on `cpu+opencl:0` (PoCL), 10 ms on
-/// `opencl:0` and 4 ms on `cpu`.
+/// Minimum order of a matrix that several devices hold together, unless the panel width is set or calls are reproducible. On a processor with two cores,
+/// LU of order 600 took 25 ms on `cpu+opencl:0` (PoCL), 10 ms on `opencl:0` and 4 ms on `cpu` (bench/results/opencl/2026-11-29-pocl-small.txt).
 const LEAST_DISTRIBUTED: usize = 1024;
 /// The share of the fastest device in a matrix that devices of different models hold together.
 const SHARE_OF_FASTEST: f64 = 16.0;

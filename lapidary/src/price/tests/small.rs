@@ -10,7 +10,7 @@ use super::Paced;
 use crate::open::boxed;
 use crate::{Machine, Settings};
 
-/// Returns a machine of the processor and a paced device, in one of two orders.
+/// Opens a machine of the processor and a paced device, of which the processor is the first or the second device.
 fn processor_and(
     paced: &Paced,
     processor_is_first: bool,
@@ -30,7 +30,7 @@ fn small_product(machine: &Machine) -> ((Reason, Vec<String>), [f64; 4]) {
     ((explanation.reason, explanation.devices), c)
 }
 
-/// The processor runs small calls in whichever order the devices are named, and whether or not the machine chooses devices by price.
+/// The processor runs a small call, whether or not it is the first device, and whether or not the machine chooses devices by price.
 #[test]
 fn small_calls_stay_on_the_processor() {
     let folder = tempfile::tempdir().unwrap();
@@ -40,13 +40,13 @@ fn small_calls_stay_on_the_processor() {
         let machine = processor_and(&paced, processor_is_first, open, &settings);
         let (explained, mut c) = small_product(&machine);
         assert_eq!((explained, c), ((Reason::Small, vec!["cpu".to_owned()]), [7.0, 10.0, 15.0, 22.0]));
-        // row exchanges take no path of their own for small calls
+        // unlike a product, row exchanges are not launched before the reason is determined
         machine.laswp(Laswp::new(MatMut::col_major(&mut c, 2, 2).unwrap(), &[1, 1])).unwrap();
         assert_eq!((c, paced.launches()), ([10.0, 7.0, 22.0, 15.0], 0));
     }
 }
 
-/// If calls are reproducible, the devices of the fastest model run small calls too.
+/// In the reproducible mode, the devices of the fastest model run small calls too.
 #[test]
 fn small_calls_that_are_reproducible_run_where_other_calls_do() {
     let settings = Settings { reproducible: true, ..Settings::default() };

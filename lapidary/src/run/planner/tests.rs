@@ -17,6 +17,7 @@ fn factoring(memory: [Option<usize>; 2], speeds: [f64; 2], models: [&str; 2]) ->
     factoring_of_order(N, memory, speeds, models)
 }
 
+/// The devices that take part in an LU of order n, as in [`factoring`].
 fn factoring_of_order(n: usize, memory: [Option<usize>; 2], speeds: [f64; 2], models: [&str; 2]) -> Vec<usize> {
     let device = |at: usize| boxed(NullDevice::new(memory[at]).with_model(models[at]).with_flops(speeds[at]));
     let machine = Machine::of(vec![device(0), device(1)], &Settings::default());

@@ -33,7 +33,7 @@ const WORTH_MEASURING: f64 = 1.0;
 pub(crate) const PLANNED_DEVICES: usize = 8;
 
 /// Minimum order of a matrix that several devices hold together, unless the panel width is set or calls are reproducible. On a processor with two cores,
-/// LU of order 600 took 25 ms on `cpu+opencl:0` (PoCL), 10 ms on `opencl:0` and 4 ms on `cpu` (bench/results/opencl/2026-11-29-pocl-small.txt).
+/// LU of order 600 took 22 ms on `cpu+opencl:0` (PoCL), 10 ms on `opencl:0` and 4.6 ms on `cpu` (bench/results/opencl/2026-11-29-pocl-small.txt).
 const LEAST_DISTRIBUTED: usize = 1024;
 /// The share of the fastest device in a matrix that devices of different models hold together.
 const SHARE_OF_FASTEST: f64 = 16.0;
@@ -143,8 +143,9 @@ impl<'a> Planner<'a> {
         let fastest = (0..shares.len()).rev().max_by_key(|&at| shares[at]).map_or(0, |at| self.devices[at]);
         let (alone, together) = (Planner { devices: &[fastest], ..*self }, Planner { devices: &with_shares, ..*self });
         let blocking = |planner: &Planner<'_>| planner.resources(&planner.reaches(usize::MAX)).0.getrf(problem.m, problem.n);
-        let is_faster_alone = match (blocking(&alone).place, blocking(&together)) {
-            (Place::Held { .. }, _) => problem.order() < together.least_distributed(),
+        let has_room_alone = matches!(blocking(&alone).place, Place::Held { .. }) || !alone.reaches(usize::MAX).iter().any(copies);
+        let is_faster_alone = match (has_room_alone, blocking(&together)) {
+            (true, _) => problem.order() < together.least_distributed(),
             (_, Blocking { place: Place::Shared, nb, .. }) => together.is_slow_in_strips(nb),
             (_, _) => false,
         };

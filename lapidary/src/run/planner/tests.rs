@@ -68,6 +68,11 @@ fn a_matrix_that_is_small_for_the_devices_is_factored_by_one() {
     assert_eq!(of(N * N * 8, 1e12), [0, 1]);
     let of_order = |n| factoring_of_order(n, [Some(64 << 20); 2], [1e9; 2], ["one"; 2]);
     assert_eq!([LEAST_DISTRIBUTED - 1, LEAST_DISTRIBUTED].map(of_order), [vec![0], vec![0, 1]]);
+    // of two devices of which one works in place, the faster one; two devices that work in place
+    let beside = |n, speeds| factoring_of_order(n, [None, Some(64 << 20)], speeds, ["in place", "copying"]);
+    let small = LEAST_DISTRIBUTED - 1;
+    assert_eq!([beside(small, [2e9, 1e9]), beside(small, [1e9, 2e9]), beside(N, [2e9, 1e9])], [vec![0], vec![1], vec![0, 1]]);
+    assert_eq!(factoring_of_order(small, [None; 2], [1e9; 2], ["one"; 2]), [0, 1]);
 }
 
 /// If two devices together have no room for a matrix, one of them factors it left-looking, unless transfers are fast.

@@ -318,7 +318,8 @@ impl Target for Kernels {
 mod tests {
     use cl3::command_queue::enqueue_read_buffer;
     use cl3::types::CL_BLOCKING;
-    use lapidary_kernels::{Product, RECORD_BYTES, VectorParams};
+    use lapidary_core::{Diag, Op, Side, TrsmMode, Uplo, Value};
+    use lapidary_kernels::{HEADER, Product, RECORD_BYTES, VectorParams};
 
     use super::*;
 
@@ -347,26 +348,40 @@ mod tests {
         assert_eq!([items, 8].map(runs), [Some(false), Some(true)]);
     }
 
-    /// The messages of a launch of `getrf_held_rows` are cleared before a later launch could take them for its own: the region that the next
-    /// launch uses is zero, whatever the types and sizes of the panels were.
+    /// The messages of a launch of `getrf_held_rows` or `trsv` are cleared before a later launch could take them for its own: the region that the
+    /// next launch uses is zero, whatever the types and sizes of the panels and triangles were.
     #[test]
     fn messages_of_earlier_launches_are_cleared() {
         let Some(mut kernels) = first() else { return };
         if !kernels.found.facts.computes(DType::F64) {
             return;
         }
-        kernels.prefer("held_rows items=64").unwrap();
-        let bytes = 64 * 32 * size_of::<f64>();
-        let [matrix, pivots] = [bytes, 64 * size_of::<i32>()].map(|bytes| Buffer::zeros(&kernels.context, bytes).unwrap());
+        kernels.prefer("held_rows items=64\ntrsv items=64").unwrap();
+        let bytes = 128 * 128 * size_of::<f64>();
+        let [matrix, sides, pivots] = [bytes, bytes, 64 * size_of::<i32>()].map(|bytes| Buffer::zeros(&kernels.context, bytes).unwrap());
         let queue = Arc::clone(&kernels.lanes[0].queue);
-        for (launches, (dtype, rows, cols)) in
-            (1..).zip([(DType::F64, 60, 32), (DType::F32, 40, 7), (DType::F32, 64, 20), (DType::F64, 5, 1), (DType::F64, 64, 32)])
-        {
+        let (panel, triangle) = ("getrf", "trsm");
+        for (launches, (name, dtype, rows, cols)) in (1..).zip([
+            (panel, DType::F64, 60, 32),
+            (triangle, DType::F64, 128, 3),
+            (panel, DType::F32, 40, 7),
+            (triangle, DType::F32, 65, 1),
+            (triangle, DType::F32, 5, 2),
+            (panel, DType::F32, 64, 20),
+            (panel, DType::F64, 5, 1),
+            (triangle, DType::F64, 100, 1),
+        ]) {
             let [info, ipiv] = [(0, 1), (1, cols)].map(|(at, rows)| View { buffer: &pivots, at, rows, cols: 1, ld: rows });
             let a = View { buffer: &matrix, at: 0, rows, cols, ld: rows };
-            let panel = Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info };
-            // SAFETY: the views lie in the buffer, which nothing else accesses.
-            let (_, event) = unsafe { kernels.run([(dtype, panel)], (0, Conditions::default()), &[]).unwrap() };
+            let instruction = if name == panel {
+                Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info }
+            } else {
+                let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Upper, Op::Trans, Diag::Unit);
+                let triangle = View { cols: rows, ..a };
+                Instruction::Trsm { mode, side, uplo, op, diag, alpha: Value::new(dtype, 1.0), a: triangle, b: View { buffer: &sides, ..a } }
+            };
+            // SAFETY: the views lie in the buffers, which nothing else accesses.
+            let (_, event) = unsafe { kernels.run([(dtype, instruction)], (0, Conditions::default()), &[]).unwrap() };
             crate::queue::wait(&event).unwrap();
             let records = kernels.scratch(Purpose::Synchronisation, 0).unwrap();
             let mut words = vec![0_u64; RECORD_BYTES / size_of::<u64>()];
@@ -376,9 +391,10 @@ mod tests {
                 enqueue_read_buffer(queue.handle(), records.handle(), CL_BLOCKING, 0, RECORD_BYTES, to, 0, std::ptr::null())
             };
             drop(Event(read.unwrap()));
-            let (head, regions) = words.split_at(2);
+            let (head, regions) = words.split_at(HEADER);
             let used: Vec<bool> = regions.chunks(regions.len() / 2).map(|region| region.iter().any(|&word| word != 0)).collect();
-            assert_eq!((head[0], used), (launches, vec![launches % 2 == 1, launches % 2 == 0]), "{dtype}, {rows} × {cols}");
+            assert_eq!((head[0], &head[2..]), (launches, &[0; HEADER - 2][..]), "{name} {dtype}, {rows} × {cols}");
+            assert_eq!(used, [launches % 2 == 1, launches % 2 == 0], "{name} {dtype}, {rows} × {cols}");
         }
     }
 

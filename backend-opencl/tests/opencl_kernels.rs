@@ -77,6 +77,21 @@ fn with_unusual_thresholds() {
     }
 }
 
+/// Tests triangular solves in which work-groups wait for one another. The device runs one work-group, which takes all turns, because devices
+/// that are no GPUs do not promise to run several at the same time.
+#[test]
+fn with_triangles_that_wait() {
+    for device in devices([|device| device]) {
+        let prefer = |entry| device.prefer_kernels(entry).expect("the kernel has parameters").unwrap();
+        prefer("trsv items=64");
+        Instructions(&device).triangles::<f64>();
+        Instructions(&device).triangles::<f32>();
+        Instructions(&device).narrow_triangles::<f64>(1);
+        prefer("trsv items=128");
+        Instructions(&device).narrow_triangles::<f32>(3);
+    }
+}
+
 /// Tests triangular solves with inverted blocks, where the database names blocks for small triangles.
 #[test]
 fn with_inverted_blocks() {

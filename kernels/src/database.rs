@@ -152,6 +152,8 @@ pub enum Family {
     Exchange,
     /// Kernel in which a work-group solves a triangular system. Without it, each work-item solves for one right-hand side.
     Solve,
+    /// Kernel in which work-groups that wait for one another solve a triangular system for few right-hand sides.
+    Trsv,
     /// Kernel in which one work-group factors a narrow panel.
     Panel,
     /// Kernel in which work-groups that wait for one another factor a panel. Each work-item holds a row.
@@ -166,11 +168,12 @@ pub enum Family {
 
 impl Family {
     /// All families, in the order of their declaration.
-    pub const ALL: [Family; 9] = [
+    pub const ALL: [Family; 10] = [
         Family::Elements,
         Family::Triangle,
         Family::Exchange,
         Family::Solve,
+        Family::Trsv,
         Family::Panel,
         Family::HeldRows,
         Family::Strips,
@@ -186,6 +189,7 @@ impl Family {
             Family::Triangle => "triangle",
             Family::Exchange => "exchange",
             Family::Solve => "solve",
+            Family::Trsv => "trsv",
             Family::Panel => "panel",
             Family::HeldRows => "held_rows",
             Family::Strips => "strips",

@@ -32,6 +32,7 @@ mod strips;
 mod template;
 mod thresholds;
 mod translate;
+mod trsv;
 mod tuning;
 pub mod wgsl;
 
@@ -39,7 +40,7 @@ pub use block::BlockParams;
 pub use call::{Arg, Call, Target, View};
 pub use cpu::CpuBlocks;
 pub use database::Database;
-pub use held_rows::{HeldRows, HeldShape, RECORD_BYTES};
+pub use held_rows::{HEADER, HeldRows, HeldShape, RECORD_BYTES};
 pub use mma::{MmaParams, probe_product};
 pub use params::{PanelBlocks, PanelParams, TileParams, VECTOR_BYTES, VectorParams};
 pub use product::Product;

@@ -93,20 +93,30 @@ fn body(program: &Program) -> Body {
         Program::SumBlocks { .. } => return Body::Shared { kernel: "sum_blocks", template: shared::SUM_BLOCKS },
         Program::JudgeBlocks { .. } => return Body::Shared { kernel: "judge_blocks", template: shared::JUDGE_BLOCKS },
         Program::SolveCopy { .. } => return Body::Shared { kernel: "solve_copy", template: shared::SOLVE_COPY },
-        Program::HeldRows { uses_ptx: true, .. } => concat!(
-            include_str!("opencl/held_rows_head.cl"),
-            include_str!("opencl/candidates.cl"),
-            include_str!("opencl/held_rows.cl")
-        ),
-        Program::HeldRows { uses_ptx: false, .. } => concat!(
-            include_str!("opencl/held_rows_head.cl"),
-            include_str!("opencl/candidates_by_definition.cl"),
-            include_str!("opencl/held_rows.cl")
-        ),
+        Program::HeldRows { uses_ptx, .. } => {
+            let candidates = match uses_ptx {
+                true => include_str!("opencl/candidates.cl"),
+                false => include_str!("opencl/candidates_by_definition.cl"),
+            };
+            let (head, kernel) = (include_str!("opencl/held_rows_head.cl"), include_str!("opencl/held_rows.cl"));
+            return Body::Parts([&messages(*uses_ptx)[..], &[head, candidates, kernel]].concat());
+        }
+        Program::Trsv { uses_ptx, .. } => {
+            return Body::Parts([&messages(*uses_ptx)[..], &[include_str!("opencl/trsv.cl")]].concat());
+        }
         Program::Panel { .. } => include_str!("opencl/panel.cl"),
         Program::Strips { .. } => include_str!("opencl/strips.cl"),
         Program::Columns { .. } => include_str!("opencl/columns.cl"),
     })
+}
+
+/// Returns the text by which work-groups exchange messages, and the work-items of a sub-group exchange numbers.
+fn messages(uses_ptx: bool) -> [&'static str; 2] {
+    let sub_group = match uses_ptx {
+        true => include_str!("opencl/sub_group.cl"),
+        false => include_str!("opencl/sub_group_by_definition.cl"),
+    };
+    [include_str!("opencl/messages.cl"), sub_group]
 }
 
 /// Returns the text of the instructions of `gemm_mma`: copies, and the instruction of a matrix unit if one multiplies.

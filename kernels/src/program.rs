@@ -8,6 +8,7 @@ use crate::held_rows::{self, HeldShape};
 use crate::mma::{MmaParams, SUB_GROUP};
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
+use crate::trsv;
 
 mod check;
 
@@ -214,6 +215,17 @@ pub enum Program {
         /// Whether the text exchanges messages and compares candidates by PTX instructions, in sub-groups of 32 work-items.
         uses_ptx: bool,
     },
+    /// Kernel `trsv`, in which work-groups that wait for one another solve a triangular system for few right-hand sides.
+    Trsv {
+        /// Element type of the matrices.
+        dtype: DType,
+        /// Number of work-items in a work-group, a power of two from 64 to 1024.
+        items: usize,
+        /// Whether the coefficients of an equation, instead of those of an unknown, are neighbours in memory.
+        is_transposed: bool,
+        /// Whether the text exchanges messages by PTX instructions, in sub-groups of 32 work-items.
+        uses_ptx: bool,
+    },
     /// Kernel `getrf_panel`, in which one work-group factors a narrow panel.
     Panel {
         /// Element type of the matrices.
@@ -314,6 +326,7 @@ impl Program {
             | Program::JudgeBlocks { dtype, .. }
             | Program::SolveCopy { dtype, .. }
             | Program::HeldRows { dtype, .. }
+            | Program::Trsv { dtype, .. }
             | Program::Panel { dtype, .. }
             | Program::Strips { dtype, .. }
             | Program::Columns { dtype, .. } => dtype,
@@ -378,6 +391,7 @@ impl Program {
             | Program::Columns { items, .. }
             | Program::Exchange { items, .. }
             | Program::Solve { items, .. }
+            | Program::Trsv { items, .. }
             | Program::SumBlocks { items, .. }
             | Program::JudgeBlocks { items, .. }
             | Program::SolveCopy { items, .. }
@@ -449,6 +463,11 @@ impl Program {
                 let HeldShape { items, each } = shape;
                 let text = [("items", items), ("each", each), ("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
                 ("held_rows", [&text[..], &held_rows::constants(shape, uses_ptx)].concat())
+            }
+            Program::Trsv { dtype, items, is_transposed, uses_ptx } => {
+                let constants = trsv::constants(items, is_transposed);
+                let text = [("items", items), ("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
+                ("trsv", [&text[..], &constants].concat())
             }
             Program::Panel { items, .. } => ("panel", vec![("items", items)]),
             Program::Strips { dtype, params: params @ StripParams { items, .. } } => {

@@ -50,6 +50,7 @@ impl Launch {
                 Family::Solve => matches!(program, Program::Solve { items, .. } if items == named),
                 Family::Panel => matches!(program, Program::Panel { items, .. } if items == named),
                 Family::HeldRows => matches!(program, Program::HeldRows { shape, .. } if shape.items == named),
+                Family::Trsv => matches!(program, Program::Trsv { items, .. } if items == named),
                 Family::Columns => matches!(program, Program::Columns { items, .. } if items == named),
                 Family::Strips => matches!(program, Program::Strips { params, .. } if params.items == named),
                 // the size of a matrix decides how many work-items of the entry have work

@@ -199,6 +199,7 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("b_r", Stride),
         ],
         "solve" => signature("trsm_block"),
+        "trsv" => [&signature("trsm_block")[..], &[("records", StripCounters)]].concat(),
         "sum_blocks" => vec![
             ("n", Size),
             ("order", Size),

@@ -48,6 +48,8 @@ pub enum Threshold {
     StripElements,
     /// Maximum number of unknowns of a triangle that is solved by substitution, if the kernel takes so many. Larger triangles are halved.
     TrsmBlock,
+    /// Maximum number of right-hand sides for which work-groups that wait for one another solve with a triangle (kernel `trsv`).
+    TrsvSides,
     /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses. Zero if the device substitutes.
     InvertedBlock,
     /// Value u: a triangular solve for n unknowns and r right-hand sides inverts diagonal blocks if n ≥ u or n·r ≥ u².
@@ -74,7 +76,7 @@ struct Description {
 
 impl Threshold {
     /// All thresholds, in the order of their declaration.
-    pub const ALL: [Threshold; 22] = [
+    pub const ALL: [Threshold; 23] = [
         Threshold::CopyOperands,
         Threshold::CopiedTerms,
         Threshold::RepackB,
@@ -92,6 +94,7 @@ impl Threshold {
         Threshold::StripRows,
         Threshold::StripElements,
         Threshold::TrsmBlock,
+        Threshold::TrsvSides,
         Threshold::InvertedBlock,
         Threshold::InvertedSolve,
         Threshold::Lookahead,
@@ -123,6 +126,7 @@ impl Threshold {
             Threshold::StripRows => searched("strip_rows", "rows", of_strips, &[16, 32, 64]),
             Threshold::StripElements => searched("strip_elements", "elements", of_strips, &[16, 32, 64, 128, 256]),
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
+            Threshold::TrsvSides => searched("trsv_sides", "sides", &["trsv", "solve"], &[0, 1, 2, 4, 8, 16, 32]),
             Threshold::InvertedBlock => searched("inverted_block", "unknowns", of_triangles, &[0, 32, 64, 128, 256, 512, 1024]),
             Threshold::InvertedSolve => fixed("inverted_solve", "unknowns", of_triangles),
             Threshold::Lookahead => fixed("lookahead", "rows", &[]),
@@ -172,7 +176,7 @@ impl Threshold {
                 (true, String::new())
             }
             // every matrix has panels, or a product leaves no multiprocessor free
-            Threshold::Lookahead | Threshold::BesidePanel => (true, String::new()),
+            Threshold::Lookahead | Threshold::BesidePanel | Threshold::TrsvSides => (true, String::new()),
             Threshold::CopyOperands
             | Threshold::CopiedTerms
             | Threshold::RepackB

@@ -321,10 +321,11 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
                 );
             }
             Family::Panel => Program::Panel { dtype, items },
-            Family::HeldRows if dialect != Dialect::OpenClC => {
+            Family::HeldRows | Family::Trsv if dialect != Dialect::OpenClC => {
                 return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());
             }
             Family::HeldRows => Program::HeldRows { dtype, shape: HeldShape { items, each: 1 }, uses_ptx: takes_ptx(facts) },
+            Family::Trsv => Program::Trsv { dtype, items, is_transposed: true, uses_ptx: takes_ptx(facts) },
             Family::Strips => {
                 let params = StripParams::widest(items);
                 let params = params.ok_or_else(|| format!("{items} work-items are too few for a strip"))?;

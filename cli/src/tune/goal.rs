@@ -122,6 +122,8 @@ pub fn alone(kernel: Kernel, dtype: DType) -> String {
         return preferred(kernel, dtype);
     }
     let stopped: &[&str] = match kernel.family() {
+        "solve" => &["trsv", "solve"],
+        "triangle" => &["trsv", "triangle"],
         "strips" => &["held_rows", "strips"],
         "columns" => &["held_rows", "strips", "columns"],
         "panel" => &["held_rows", "strips", "columns", "panel"],

@@ -86,6 +86,11 @@ impl Instructions<'_> {
         self.expect_pass(triangles::<T>);
     }
 
+    /// Tests `trsm` in both modes with 127 to 150 unknowns of `sides` right-hand sides.
+    pub fn narrow_triangles<T: Scalar>(&self, sides: usize) {
+        self.expect_pass(|trial| triangles_of::<T>(trial, |on| [110 + on.extent(), sides]));
+    }
+
     /// Tests `trsm` in the mode inverted on `count` triangles of order `n` that have blocks of `order` rows without an accurate inverse.
     pub fn ill_conditioned_triangles<T: Scalar>(&self, n: usize, order: usize, count: usize) {
         self.expect_pass(|trial| super::inverses::with_blocks_of::<T>(trial, n, order, count));
@@ -292,11 +297,19 @@ pub fn moves<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.
 pub fn triangles<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
+    triangles_of::<T>(trial, |on| [on.extent(), on.extent()])
+}
+
+/// Tests triangular solves for the numbers of unknowns and right-hand sides that `sizes` returns.
+fn triangles_of<T: Scalar>(
+    trial: &Trial<'_, dyn Device>,
+    mut sizes: impl FnMut(&mut Launches<'_>) -> [usize; 2],
+) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (uplo, diag) in
         [(Uplo::Lower, Diag::NonUnit), (Uplo::Upper, Diag::NonUnit), (Uplo::Lower, Diag::Unit), (Uplo::Upper, Diag::Unit)]
     {
-        let [n, nrhs] = [on.extent(), on.extent()];
+        let [n, nrhs] = sizes(&mut on);
         let a = well_scaled::<T>(&on.uniform::<T>(n, n));
         let t = triangle(&a, uplo, diag);
         for (side, op) in [(Side::Left, Op::NoTrans), (Side::Left, Op::Trans), (Side::Right, Op::NoTrans), (Side::Right, Op::Trans)]

@@ -183,7 +183,7 @@ fn conditions_of(kernel: Kernel) -> &'static [&'static str] {
         Kernel::Group(Family::Panel | Family::HeldRows | Family::Strips | Family::Columns | Family::Exchange, _) => {
             &["language", "rows"]
         }
-        Kernel::Group(Family::Elements | Family::Triangle | Family::Solve | Family::Batched, _)
+        Kernel::Group(Family::Elements | Family::Triangle | Family::Solve | Family::Trsv | Family::Batched, _)
         | Kernel::Threshold(..)
         | Kernel::Stop(_) => &["language"],
         Kernel::Cpu(_) => &[],

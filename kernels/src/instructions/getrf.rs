@@ -286,7 +286,7 @@ impl<D: Target> Sequence<'_, D> {
         let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*records)]].concat();
         let (program, global) = (Program::HeldRows { dtype: self.dtype, shape, uses_ptx }, [groups * shape.items, 1]);
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has
-        // room for all records, was zero at first, and is written by this kernel only.
+        // room for all records, was zero at first, and is written by kernels only that clear the messages of the launch before them.
         unsafe { self.device.launch(&Call { program, kernel: "getrf_held_rows", global, args: &args }) }
     }
 

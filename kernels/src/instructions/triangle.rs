@@ -8,8 +8,11 @@ use super::Sequence;
 use super::inverses::Inverses;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
+use crate::held_rows::RECORD_BYTES;
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
+use crate::scratch::Purpose;
 use crate::thresholds::Threshold;
+use crate::trsv;
 
 /// A kernel for triangular solves by substitution.
 #[derive(Clone, Copy)]
@@ -78,6 +81,8 @@ impl Equations {
 /// How a solve handles the blocks on the diagonal of a triangle.
 enum Blocks<'a, B> {
     Substitution(Solver),
+    /// Work-groups of the kernel `trsv` wait for one another. The program has a launch for at most this number of unknowns.
+    Waiting(Program, usize),
     /// The blocks have been inverted.
     Inverses(Inverses<'a, B>),
 }
@@ -95,6 +100,7 @@ impl<B> Blocks<'_, B> {
     fn order(&self) -> usize {
         match self {
             Blocks::Substitution(solver) => solver.unknowns,
+            Blocks::Waiting(_, unknowns) => *unknowns,
             Blocks::Inverses(inverses) => inverses.order,
         }
     }
@@ -102,7 +108,7 @@ impl<B> Blocks<'_, B> {
     /// Returns the number whose multiples are the rows at which a triangle may be divided.
     fn unit(&self) -> usize {
         match self {
-            Blocks::Substitution(_) => TRIANGLE,
+            Blocks::Substitution(_) | Blocks::Waiting(..) => TRIANGLE,
             Blocks::Inverses(inverses) => inverses.order,
         }
     }
@@ -110,7 +116,7 @@ impl<B> Blocks<'_, B> {
     /// Returns the blocks of the triangle that consists of the rows and columns `range`.
     fn part(self, range: &Range<usize>) -> Self {
         match self {
-            Blocks::Substitution(_) => self,
+            Blocks::Substitution(_) | Blocks::Waiting(..) => self,
             Blocks::Inverses(inverses) => Blocks::Inverses(inverses.part(range)),
         }
     }
@@ -135,6 +141,18 @@ impl<D: Target> Sequence<'_, D> {
         })
     }
 
+    /// Returns the program in which work-groups that wait for one another solve with a triangle for `sides` right-hand sides, and the maximum
+    /// number of unknowns of a launch. `None` if the right-hand sides are many, or if the device cannot run the program.
+    fn waiting_solver(&mut self, is_transposed: bool, sides: usize) -> Result<Option<(Program, usize)>> {
+        if sides > self.threshold(Threshold::TrsvSides) || RECORD_BYTES > self.device.tuning().max_scratch_bytes {
+            return Ok(None);
+        }
+        let (dtype, uses_ptx) = (self.dtype, self.device.tuning().held_rows.uses_ptx);
+        let program = |items| Program::Trsv { dtype, items, is_transposed, uses_ptx };
+        let items = self.first_that_runs((Family::Trsv, usize::MAX), program, "trsv")?;
+        Ok(items.map(|items| (program(items), trsv::max_unknowns(dtype, sides))))
+    }
+
     /// Returns the program in which each work-item solves with a triangle, or inverts a triangle, alone.
     pub(super) fn triangle(&self) -> Program {
         Program::Triangle { dtype: self.dtype, group: self.device.tuning().group(Family::Triangle, self.dtype) }
@@ -146,8 +164,9 @@ impl<D: Target> Sequence<'_, D> {
         unsafe { self.trsm_in_mode(TrsmMode::Substitution, flags, a, b) }
     }
 
-    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹. Blocks are inverted if the mode permits inverses, if the thresholds of the device name a block
-    /// for the order of the triangle, and if there is memory for the inverses.
+    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹. If the right-hand sides are few, work-groups wait for one another where they can. Otherwise blocks
+    /// are inverted if the mode permits inverses, if the thresholds of the device name a block for the order of the triangle, and if there is
+    /// memory for the inverses.
     pub(super) unsafe fn trsm_in_mode(
         &mut self,
         mode: TrsmMode,
@@ -156,6 +175,10 @@ impl<D: Target> Sequence<'_, D> {
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
         let sides = if flags.0 == Side::Left { b.cols } else { b.rows };
+        if let Some((program, unknowns)) = self.waiting_solver(Equations::new(flags).is_transposed, sides)? {
+            // SAFETY: the caller upholds the contract of this module.
+            return unsafe { self.trsm_by_halves(Blocks::Waiting(program, unknowns), flags, a, b) };
+        }
         let memory = if mode == TrsmMode::Inverted { self.memory_for_inverses(a.rows, sides)? } else { None };
         // SAFETY: the caller upholds the contract of this module, and the memory has room for the inverses.
         unsafe {
@@ -182,6 +205,7 @@ impl<D: Target> Sequence<'_, D> {
             return unsafe {
                 match blocks {
                     Blocks::Substitution(solver) => self.trsm_block(solver, (side, diag), equations, a, b),
+                    Blocks::Waiting(program, _) => self.trsv(program, (side, diag), equations, a, b),
                     Blocks::Inverses(inverses) => self.multiply_by_inverse(flags, inverses, a, b),
                 }
             };
@@ -227,5 +251,27 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
         })
+    }
+
+    /// Solves a triangular system for few right-hand sides by substitution, in one launch.
+    unsafe fn trsv(
+        &mut self,
+        program: Program,
+        (side, diag): (Side, Diag),
+        equations: Equations,
+        a: View<'_, D::Buffer>,
+        b: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let sides = if side == Side::Left { b.cols } else { b.rows };
+        // where work-groups do not run at the same time, one work-group takes all turns
+        let groups = if self.device.tuning().held_rows.uses_ptx { trsv::turns(a.rows, sides) } else { 1 };
+        let records = self.device.scratch(Purpose::Synchronisation, RECORD_BYTES)?;
+        let sizes = [a.rows, sides, usize::from(diag == Diag::Unit)].map(Arg::Size);
+        let (triangle, right) = (equations.triangle(a), equations.sides(b, 0));
+        let args = [&sizes[..], &triangle, &[Arg::Out(b.buffer)], &right, &[Arg::Out(&*records)]].concat();
+        let global = [groups * program.local()[0], 1];
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has room
+        // for the messages, was zero at first, and is written by kernels only that clear the messages of the launch before them.
+        unsafe { self.device.launch(&Call { program, kernel: "trsv", global, args: &args }) }
     }
 }

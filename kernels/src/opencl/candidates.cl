@@ -1,11 +1,6 @@
-// number of work-items in a sub-group
-#define LANES 32
 #define CANDIDATES (ITEMS / LANES)
-// no barrier is needed: a work-item that waits for a message does not stop other work-items of its work-group
-#define BARRIER_AFTER_SENDING
 
-// The functions below write and read pieces of messages in global memory. Other work-groups access the same pieces at the same time, so that
-// the accesses have the scope of the device (PTX ISA, section memory consistency model).
+// The functions below write and read pieces of messages, as `put_word` and `get_word` do words.
 static void put_piece(__global Piece *to, Piece p) {
 #if REAL_BYTES == 8
     asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" :: "l"(to), "l"(p.x), "l"(p.y));
@@ -71,26 +66,9 @@ static uint lane_of_best(Candidate c, __local Candidate *candidates) {
     return 31 - clz(lanes & -lanes);
 }
 
-static uint uint_of_lane(uint x, uint lane) {
-    uint of_lane;
-    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(of_lane) : "r"(x), "r"(lane));
-    return of_lane;
-}
-
 // Returns `origin` of the work-item `lane` of a sub-group.
 static uint origin_of_lane(uint origin, uint lane, __local const Candidate *candidates) {
     return uint_of_lane(origin, lane);
-}
-
-// Returns x of the work-item `lane` of each WIDTH work-items, which belong to one sub-group (PTX ISA, section shfl).
-static real real_of_lane(real x, uint lane, __local real *values) {
-    lane += get_local_id(0) % LANES / WIDTH * WIDTH;
-#if REAL_BYTES == 8
-    const ulong bits = as_ulong(x);
-    return as_double((ulong)uint_of_lane((uint)(bits >> 32), lane) << 32 | uint_of_lane((uint)bits, lane));
-#else
-    return as_float(uint_of_lane(as_uint(x), lane));
-#endif
 }
 
 // Returns 1/x with an error of a few roundings. In double precision, returns zero or NaN if x or 1/x is zero, subnormal or not finite; the

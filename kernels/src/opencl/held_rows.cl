@@ -13,12 +13,6 @@ static Candidate candidate_in(Piece head) {
     return c;
 }
 
-// Returns the word of a message that carries x.
-static Bits word_of(real x) {
-    const Bits bits = AS_BITS(x);
-    return ~(bits == (Bits)-1 ? bits - 1 : bits);
-}
-
 // Lists the moves of all exchanges together: the row at the place from[e] moves to the place to[e].
 static void list_moves(__local const uint *pivots, __local uint *to, __local uint *from) {
     for (uint e = get_local_id(0); e < PLACES; e += ITEMS) {
@@ -97,7 +91,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     const uint with_rows = ((uint)m + ROWS - 1) / ROWS;
     const Candidate none = {0, NOWHERE};
     const ulong launches = records[0], used = records[1];
-    __global Piece *const regions = (__global Piece *)(records + 2), *const last = regions + (launches + 1) % 2 * REGION;
+    __global Piece *const last = REGION_OF(records, launches + 1);
     for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
     real x[EACH][WIDTH], l[EACH];
     uint place[EACH], singular = 0;
@@ -115,7 +109,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const uint piece = (t + q * ITEMS) % PIECES;
         first_column[q] = piece < HEAD ? 0 : (piece - HEAD) * V;
     }
-    __global Piece *const region = regions + launches % 2 * REGION, *set = region;
+    __global Piece *const region = REGION_OF(records, launches), *set = region;
     // the records of all steps, which are followed by the rows of L
     __global Piece *const lower = region + (groups + (n - 1) * with_rows) * PIECES;
     __local Piece *const own = sent + t / LANES * PIECES;

@@ -9,32 +9,19 @@
 // At step s, x[r][0] holds the element of column s of row r of a work-item, x[r][1] that of column s + 1 and so on, so that no index of a
 // register varies. The elements of L and the rows of U lie in local memory.
 //
-// A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
-// of the NaN, the one with all bits set is sent as another NaN. The receiver reads a word until it is not zero. Messages therefore need no
-// order in memory. `records` has a record for each step and each work-group.
-//
-// Each launch clears the messages of the launch before it. `records` begins with two words of 64 bits: the number of earlier launches, and
-// the number of pieces that the last launch used. Two regions follow, one for launches with an even number and one for launches with an odd
-// number. A launch writes zeros to the pieces that the last launch used in the other region. A region is therefore all zero when a launch
-// begins to use it: only the launch before the last one has used the region, and the last launch has cleared it. One work-item changes the
-// two words after the last step. Each work-group reads the two words before it sends its first message, and the work-item has received
-// messages from all work-groups.
+// `records` (messages.cl) has a record for each step and each work-group. Each work-group reads the header before it sends its first message.
+// The work-item that changes the header has received messages from all work-groups.
 //
 // At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
 // columns on its right. In `solved` columns directly on the right, they also compute the rows of U; the panel then has WIDTH columns. Each
 // work-group has a share of the columns. Work-groups without rows of the panel may take part.
 
-// A message is read and written in pieces of 16 bytes with V words each. A record has HEAD pieces with the magnitude, the place, the
-// work-group and the work-item of the candidate, and the reciprocal of the candidate. Pieces with its row follow.
+// A record has HEAD pieces with the magnitude, the place, the work-group and the work-item of the candidate, and the reciprocal of the
+// candidate. Pieces with its row follow.
 #if REAL_BYTES == 8
-#define V 2
 #define HEAD 2
-typedef ulong Bits;
-typedef ulong2 Piece;
 typedef double2 Reals;
 #define REALS(x, q) (Reals)((x)[q], (x)[(q) + 1])
-#define AS_BITS(x) as_ulong(x)
-#define AS_REAL(x) as_double(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0)
 // the piece of a message with these numbers, and the numbers in a piece
 #define MAKE_PIECE(words) (Piece)(word_of((words)[0]), word_of((words)[1]))
@@ -42,14 +29,9 @@ typedef double2 Reals;
 #define RECIPROCAL_IN(record) AS_REAL((record)[1].x)
 #define OWNER_IN(record) ((uint)((record)[0].y >> 32))
 #else
-#define V 4
 #define HEAD 1
-typedef uint Bits;
-typedef uint4 Piece;
 typedef float4 Reals;
 #define REALS(x, q) (Reals)((x)[q], (x)[(q) + 1], (x)[(q) + 2], (x)[(q) + 3])
-#define AS_BITS(x) as_uint(x)
-#define AS_REAL(x) as_float(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0 || (p).z == 0 || (p).w == 0)
 #define MAKE_PIECE(words) (Piece)(word_of((words)[0]), word_of((words)[1]), word_of((words)[2]), word_of((words)[3]))
 #define REALS_IN(p) {AS_REAL((p).x), AS_REAL((p).y), AS_REAL((p).z), AS_REAL((p).w)}

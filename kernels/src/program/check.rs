@@ -6,6 +6,7 @@ use super::{BATCH_DEPTH, LANES, MAX_HELD, Program, SIDE, TRIANGLE, UNKNOWNS, sid
 use crate::held_rows;
 use crate::mma::SUB_GROUP;
 use crate::params::VectorParams;
+use crate::trsv;
 
 impl Program {
     /// Checks that a device can run the program.
@@ -96,6 +97,10 @@ impl Program {
                 let (items, bytes) = (shape.items, held_rows::local_bytes(dtype, shape, uses_ptx)?);
                 // a text with PTX may use more local memory than the device reports
                 if uses_ptx { group(items) } else { local("the rows", bytes).and_then(|()| group(items)) }
+            }
+            Program::Trsv { dtype, items, is_transposed, .. } => {
+                let bytes = trsv::local_bytes(dtype, items, is_transposed)?;
+                local("a block on the diagonal", bytes).and_then(|()| group(items))
             }
             // local memory holds a magnitude and a row number for each work-item
             Program::Panel { dtype, items } => {

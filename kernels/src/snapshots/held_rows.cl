@@ -15,6 +15,85 @@
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
 #define OUT(x) __global real *restrict x, const ulong x##_at, const ulong x##_ld
 #define AT(x, i, j) x[x##_at + (ulong)(i) + (ulong)(j) * x##_ld]
+// Messages between the work-groups of a launch, in global memory.
+//
+// A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
+// of the NaN, the one with all bits set is sent as another NaN. The receiver reads a word until it is not zero. Messages therefore need no
+// order in memory.
+//
+// Each launch clears the messages of the launch before it. The memory of messages, `records`, begins with a header of HEADER words of 64 bits:
+// the number of earlier launches, the number of pieces of 16 bytes that the last launch used, and two counters for kernels that need them. Two
+// regions follow, one for launches with an even number and one for launches with an odd number. A launch writes zeros to the pieces that the
+// last launch used in the other region. A region is therefore all zero when a launch begins to use it: only the launch before the last one has
+// used the region, and the last launch has cleared it. One work-item changes the header when all work-groups have read it.
+#if REAL_BYTES == 8
+typedef ulong Bits;
+typedef ulong2 Piece;
+#define AS_BITS(x) as_ulong(x)
+#define AS_REAL(x) as_double(x)
+#else
+typedef uint Bits;
+typedef uint4 Piece;
+#define AS_BITS(x) as_uint(x)
+#define AS_REAL(x) as_float(x)
+#endif
+// number of words in a piece
+#define V (16 / REAL_BYTES)
+#define HEADER 4
+#define REGION_OF(records, launch) ((__global Piece *)((records) + HEADER) + (launch) % 2 * REGION)
+
+// Returns the word of a message that carries x.
+static Bits word_of(real x) {
+    const Bits bits = AS_BITS(x);
+    return ~(bits == (Bits)-1 ? bits - 1 : bits);
+}
+
+// number of work-items in a sub-group
+#define LANES 32
+// the condition on which only the work-items of the first sub-group execute a statement
+#define IN_FIRST_SUB_GROUP if (get_local_id(0) < LANES)
+// unrolls a loop that calls functions of this file
+#define UNROLLED_EXCHANGES _Pragma("unroll")
+// no barrier is needed: a work-item that waits for a message does not stop other work-items of its work-group
+#define BARRIER_AFTER_SENDING
+
+// The functions below write and read words of messages in global memory. Other work-groups access the same words at the same time, so that
+// the accesses have the scope of the device (PTX ISA, section memory consistency model).
+static void put_word(__global Bits *to, Bits word) {
+#if REAL_BYTES == 8
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(to), "l"(word));
+#else
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(to), "r"(word));
+#endif
+}
+
+static Bits get_word(__global const Bits *from) {
+    Bits word;
+#if REAL_BYTES == 8
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from));
+#else
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from));
+#endif
+    return word;
+}
+
+static uint uint_of_lane(uint x, uint lane) {
+    uint of_lane;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(of_lane) : "r"(x), "r"(lane));
+    return of_lane;
+}
+
+// Returns x of the work-item `lane` of each WIDTH work-items, which belong to one sub-group (PTX ISA, section shfl).
+static real real_of_lane(real x, uint lane, __local real *values) {
+    lane += get_local_id(0) % LANES / WIDTH * WIDTH;
+#if REAL_BYTES == 8
+    const ulong bits = as_ulong(x);
+    return as_double((ulong)uint_of_lane((uint)(bits >> 32), lane) << 32 | uint_of_lane((uint)bits, lane));
+#else
+    return as_float(uint_of_lane(as_uint(x), lane));
+#endif
+}
+
 // LU factorisation A = P·L·U of a panel of at most WIDTH columns in one launch. The work-groups wait for one another. Each work-item
 // loads EACH rows of the panel into registers. The kernel chooses pivots by the rules that the comment of `getrf_panel` states.
 //
@@ -26,32 +105,19 @@
 // At step s, x[r][0] holds the element of column s of row r of a work-item, x[r][1] that of column s + 1 and so on, so that no index of a
 // register varies. The elements of L and the rows of U lie in local memory.
 //
-// A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
-// of the NaN, the one with all bits set is sent as another NaN. The receiver reads a word until it is not zero. Messages therefore need no
-// order in memory. `records` has a record for each step and each work-group.
-//
-// Each launch clears the messages of the launch before it. `records` begins with two words of 64 bits: the number of earlier launches, and
-// the number of pieces that the last launch used. Two regions follow, one for launches with an even number and one for launches with an odd
-// number. A launch writes zeros to the pieces that the last launch used in the other region. A region is therefore all zero when a launch
-// begins to use it: only the launch before the last one has used the region, and the last launch has cleared it. One work-item changes the
-// two words after the last step. Each work-group reads the two words before it sends its first message, and the work-item has received
-// messages from all work-groups.
+// `records` (messages.cl) has a record for each step and each work-group. Each work-group reads the header before it sends its first message.
+// The work-item that changes the header has received messages from all work-groups.
 //
 // At the end, the work-groups exchange the rows of other columns of the matrix: of `left` columns on the left of the panel and of `right`
 // columns on its right. In `solved` columns directly on the right, they also compute the rows of U; the panel then has WIDTH columns. Each
 // work-group has a share of the columns. Work-groups without rows of the panel may take part.
 
-// A message is read and written in pieces of 16 bytes with V words each. A record has HEAD pieces with the magnitude, the place, the
-// work-group and the work-item of the candidate, and the reciprocal of the candidate. Pieces with its row follow.
+// A record has HEAD pieces with the magnitude, the place, the work-group and the work-item of the candidate, and the reciprocal of the
+// candidate. Pieces with its row follow.
 #if REAL_BYTES == 8
-#define V 2
 #define HEAD 2
-typedef ulong Bits;
-typedef ulong2 Piece;
 typedef double2 Reals;
 #define REALS(x, q) (Reals)((x)[q], (x)[(q) + 1])
-#define AS_BITS(x) as_ulong(x)
-#define AS_REAL(x) as_double(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0)
 // the piece of a message with these numbers, and the numbers in a piece
 #define MAKE_PIECE(words) (Piece)(word_of((words)[0]), word_of((words)[1]))
@@ -59,14 +125,9 @@ typedef double2 Reals;
 #define RECIPROCAL_IN(record) AS_REAL((record)[1].x)
 #define OWNER_IN(record) ((uint)((record)[0].y >> 32))
 #else
-#define V 4
 #define HEAD 1
-typedef uint Bits;
-typedef uint4 Piece;
 typedef float4 Reals;
 #define REALS(x, q) (Reals)((x)[q], (x)[(q) + 1], (x)[(q) + 2], (x)[(q) + 3])
-#define AS_BITS(x) as_uint(x)
-#define AS_REAL(x) as_float(x)
 #define ANY_IS_ZERO(p) ((p).x == 0 || (p).y == 0 || (p).z == 0 || (p).w == 0)
 #define MAKE_PIECE(words) (Piece)(word_of((words)[0]), word_of((words)[1]), word_of((words)[2]), word_of((words)[3]))
 #define REALS_IN(p) {AS_REAL((p).x), AS_REAL((p).y), AS_REAL((p).z), AS_REAL((p).w)}
@@ -98,14 +159,9 @@ typedef struct {
 // number of elements between two rows of L and U in local memory, so that work-items that read a column use different banks
 #define STRIDE (WIDTH + 1)
 
-// number of work-items in a sub-group
-#define LANES 32
 #define CANDIDATES (ITEMS / LANES)
-// no barrier is needed: a work-item that waits for a message does not stop other work-items of its work-group
-#define BARRIER_AFTER_SENDING
 
-// The functions below write and read pieces of messages in global memory. Other work-groups access the same pieces at the same time, so that
-// the accesses have the scope of the device (PTX ISA, section memory consistency model).
+// The functions below write and read pieces of messages, as `put_word` and `get_word` do words.
 static void put_piece(__global Piece *to, Piece p) {
 #if REAL_BYTES == 8
     asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" :: "l"(to), "l"(p.x), "l"(p.y));
@@ -171,26 +227,9 @@ static uint lane_of_best(Candidate c, __local Candidate *candidates) {
     return 31 - clz(lanes & -lanes);
 }
 
-static uint uint_of_lane(uint x, uint lane) {
-    uint of_lane;
-    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(of_lane) : "r"(x), "r"(lane));
-    return of_lane;
-}
-
 // Returns `origin` of the work-item `lane` of a sub-group.
 static uint origin_of_lane(uint origin, uint lane, __local const Candidate *candidates) {
     return uint_of_lane(origin, lane);
-}
-
-// Returns x of the work-item `lane` of each WIDTH work-items, which belong to one sub-group (PTX ISA, section shfl).
-static real real_of_lane(real x, uint lane, __local real *values) {
-    lane += get_local_id(0) % LANES / WIDTH * WIDTH;
-#if REAL_BYTES == 8
-    const ulong bits = as_ulong(x);
-    return as_double((ulong)uint_of_lane((uint)(bits >> 32), lane) << 32 | uint_of_lane((uint)bits, lane));
-#else
-    return as_float(uint_of_lane(as_uint(x), lane));
-#endif
 }
 
 // Returns 1/x with an error of a few roundings. In double precision, returns zero or NaN if x or 1/x is zero, subnormal or not finite; the
@@ -219,12 +258,6 @@ static Candidate candidate_of_row(real x, uint place, uint group, uint s, int pi
 static Candidate candidate_in(Piece head) {
     const Candidate c = {head.x, (uint)head.y};
     return c;
-}
-
-// Returns the word of a message that carries x.
-static Bits word_of(real x) {
-    const Bits bits = AS_BITS(x);
-    return ~(bits == (Bits)-1 ? bits - 1 : bits);
 }
 
 // Lists the moves of all exchanges together: the row at the place from[e] moves to the place to[e].
@@ -305,7 +338,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
     const uint with_rows = ((uint)m + ROWS - 1) / ROWS;
     const Candidate none = {0, NOWHERE};
     const ulong launches = records[0], used = records[1];
-    __global Piece *const regions = (__global Piece *)(records + 2), *const last = regions + (launches + 1) % 2 * REGION;
+    __global Piece *const last = REGION_OF(records, launches + 1);
     for (ulong e = i; e < used; e += groups * ITEMS) last[e] = 0;
     real x[EACH][WIDTH], l[EACH];
     uint place[EACH], singular = 0;
@@ -323,7 +356,7 @@ void getrf_held_rows(const ulong m, const ulong n, const ulong pivoting, const u
         const uint piece = (t + q * ITEMS) % PIECES;
         first_column[q] = piece < HEAD ? 0 : (piece - HEAD) * V;
     }
-    __global Piece *const region = regions + launches % 2 * REGION, *set = region;
+    __global Piece *const region = REGION_OF(records, launches), *set = region;
     // the records of all steps, which are followed by the rows of L
     __global Piece *const lower = region + (groups + (n - 1) * with_rows) * PIECES;
     __local Piece *const own = sent + t / LANES * PIECES;

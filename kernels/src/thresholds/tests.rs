@@ -70,6 +70,7 @@ fn the_shipped_database_has_every_threshold_for_all_devices() {
         Threshold::StripElements if dtype == DType::F32 => 128,
         Threshold::StripElements => 32,
         Threshold::TrsmBlock => 1 << 20,
+        Threshold::TrsvSides => 64,
         Threshold::InvertedBlock | Threshold::InvertedSolve => 0,
         Threshold::Lookahead if dtype == DType::F32 => 24_576,
         Threshold::Lookahead => 12_288,
@@ -250,6 +251,36 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
     assert_eq!(inverses(511, block), [1, 0, 2, 1, 16, 0]);
     assert_eq!(inverses(40, block), [1, 0, 2, 1, 2, 0]);
     assert_eq!(inverses(1024, "inverted_block unknowns=32"), [1, 0, 2, 1, 32, 0]);
+}
+
+/// With few right-hand sides, work-groups wait for one another by OpenCL on devices of compute capability 9.0, in both modes. A launch has a
+/// work-group for each 64 unknowns of each right-hand side, and at most as many unknowns as messages fit into scratch memory. Another device
+/// that prefers the kernel runs one work-group.
+#[test]
+fn few_right_hand_sides_are_solved_by_work_groups_that_wait() {
+    let solved = |architecture: &str, text: &str, [n, sides]: [usize; 2]| {
+        let mut facts = device(DeviceKind::Gpu);
+        facts.identity.architecture = architecture.to_owned();
+        let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::OpenClC);
+        let tuning = tuning.preferring(text, &facts, Dialect::OpenClC).unwrap();
+        let of = |mode| {
+            let (side, uplo, op, diag) = (Side::Right, Uplo::Lower, Op::NoTrans, Diag::NonUnit);
+            let alpha = Value::new(DType::F64, 1.0);
+            let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(n, n), b: view(sides, n) };
+            let launches = launches(&facts, &tuning, DType::F64, &solve, Conditions::default()).unwrap();
+            launches.into_iter().filter(|launch| launch.kernel == "trsv").map(|launch| launch.groups[0]).collect::<Vec<_>>()
+        };
+        let [substituted, inverted] = [TrsmMode::Substitution, TrsmMode::Inverted].map(of);
+        assert_eq!(substituted, inverted);
+        substituted
+    };
+    assert_eq!(solved("sm_90", "", [32_768, 1]), [512]);
+    assert_eq!(solved("sm_90", "", [4097, 3]), [65 * 3]);
+    // at most 74752 unknowns of all right-hand sides in a launch
+    assert_eq!(solved("sm_90", "", [2336, 32]), [18 * 32, 19 * 32]);
+    assert_eq!([solved("sm_90", "", [100, 64]), solved("sm_90", "", [100, 65])], [vec![128], vec![]]);
+    assert_eq!(solved("sm_90", "trsv_sides sides=2", [100, 3]), []);
+    assert_eq!([solved("", "", [1000, 2]), solved("", "trsv items=64", [1000, 2])], [vec![], vec![1]]);
 }
 
 /// Blocks are inverted by OpenCL on devices of compute capability 9.0, and by wgpu on GPUs of NVIDIA, whose facts state no architecture. An H100

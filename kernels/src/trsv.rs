@@ -1,0 +1,47 @@
+//! Limits of [`Program::Trsv`](crate::Program::Trsv), whose work-groups solve a triangular system together, and wait for one another.
+
+use lapidary_core::DType;
+
+use crate::held_rows::{PIECE, REGION};
+
+/// Number of unknowns for which a work-group solves at once.
+const BLOCK: usize = 64;
+/// Number of work-items that solve with a block on the diagonal.
+const WIDTH: usize = 32;
+/// Number of work-items that share a row of coefficients, if the coefficients of an equation are neighbours in memory: their loads fill 128
+/// bytes in `f64`.
+const NEIGHBOURS: usize = 16;
+
+/// Returns the number of work-items that share a row of coefficients.
+fn split(items: usize, is_transposed: bool) -> usize {
+    if is_transposed { NEIGHBOURS } else { items / BLOCK }
+}
+
+/// Returns the constants of the kernel text.
+pub(crate) fn constants(items: usize, is_transposed: bool) -> [(&'static str, usize); 5] {
+    let split = split(items, is_transposed);
+    [("block", BLOCK), ("width", WIDTH), ("split", split), ("transposed", usize::from(is_transposed)), ("region", REGION)]
+}
+
+/// Returns the number of work-groups' turns in a solve for `unknowns` unknowns of `sides` right-hand sides.
+pub(crate) fn turns(unknowns: usize, sides: usize) -> usize {
+    unknowns.div_ceil(BLOCK).saturating_mul(sides)
+}
+
+/// Returns the maximum number of unknowns of a launch for `sides` right-hand sides: their messages fill a region.
+pub(crate) fn max_unknowns(dtype: DType, sides: usize) -> usize {
+    REGION * PIECE / dtype.size() / sides.max(1) / BLOCK * BLOCK
+}
+
+/// Returns the bytes of local memory of a work-group.
+///
+/// # Errors
+/// A parameter violates a constraint, which the error states with its reason.
+pub(crate) fn local_bytes(dtype: DType, items: usize, is_transposed: bool) -> Result<usize, String> {
+    if !items.is_power_of_two() || !(BLOCK..=BLOCK * NEIGHBOURS).contains(&items) {
+        return Err(format!("{items} work-items are no power of two from {BLOCK} to {}", BLOCK * NEIGHBOURS));
+    }
+    // the block on the diagonal, the sums of a row, the unknowns of two blocks, and the values that work-items exchange without PTX
+    let elements = BLOCK * (BLOCK + 1) + BLOCK * (split(items, is_transposed) + 1) + 2 * BLOCK + items;
+    Ok(elements * dtype.size() + size_of::<u32>())
+}

@@ -358,7 +358,8 @@ mod tests {
         }
         kernels.prefer("held_rows items=64\ntrsv items=64").unwrap();
         let bytes = 128 * 128 * size_of::<f64>();
-        let [matrix, sides, pivots] = [bytes, bytes, 64 * size_of::<i32>()].map(|bytes| Buffer::zeros(&kernels.context, bytes).unwrap());
+        let [matrix, sides, pivots] =
+            [bytes, bytes, 64 * size_of::<i32>()].map(|bytes| Buffer::zeros(&kernels.context, bytes).unwrap());
         let queue = Arc::clone(&kernels.lanes[0].queue);
         let (panel, triangle) = ("getrf", "trsm");
         for (launches, (name, dtype, rows, cols)) in (1..).zip([
@@ -378,7 +379,16 @@ mod tests {
             } else {
                 let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Upper, Op::Trans, Diag::Unit);
                 let triangle = View { cols: rows, ..a };
-                Instruction::Trsm { mode, side, uplo, op, diag, alpha: Value::new(dtype, 1.0), a: triangle, b: View { buffer: &sides, ..a } }
+                Instruction::Trsm {
+                    mode,
+                    side,
+                    uplo,
+                    op,
+                    diag,
+                    alpha: Value::new(dtype, 1.0),
+                    a: triangle,
+                    b: View { buffer: &sides, ..a },
+                }
             };
             // SAFETY: the views lie in the buffers, which nothing else accesses.
             let (_, event) = unsafe { kernels.run([(dtype, instruction)], (0, Conditions::default()), &[]).unwrap() };

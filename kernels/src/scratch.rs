@@ -21,7 +21,7 @@ pub enum Purpose {
     /// Words through which work-groups wait for one another. New memory is filled with zeros. If
     /// [`Tuning::groups_may_wait`](crate::Tuning::groups_may_wait) is set, the words count the strips that work-groups have taken and the
     /// strips that they have factored; the counters are zero whenever no kernel runs. On other devices, the words are messages of
-    /// `getrf_held_rows`, and each launch of that kernel clears the messages of the launch before it.
+    /// `getrf_held_rows` and `trsv`, and each launch of these kernels clears the messages of the launch before it.
     Synchronisation,
 }
 

@@ -96,7 +96,9 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
     match program {
         Program::GemmVector { .. } => [crate::shared::GEMM_VECTOR, ""],
         Program::GemmBlock { .. } => [crate::shared::GEMM_BLOCK, ""],
-        Program::GemmMma { .. } | Program::MmaProbe { .. } | Program::HeldRows { .. } | Program::Trsv { .. } => unreachable!("written in OpenCL C only"),
+        Program::GemmMma { .. } | Program::MmaProbe { .. } | Program::HeldRows { .. } | Program::Trsv { .. } => {
+            unreachable!("written in OpenCL C only")
+        }
         Program::SumParts { .. } => [crate::shared::SUM_PARTS, ""],
         Program::Pad { .. } => [crate::shared::PAD, ""],
         Program::GemmTile { .. } => [include_str!("wgsl/gemm_tile.wgsl"), STORE],

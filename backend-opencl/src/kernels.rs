@@ -319,7 +319,7 @@ mod tests {
     use cl3::command_queue::enqueue_read_buffer;
     use cl3::types::CL_BLOCKING;
     use lapidary_core::{Diag, Op, Side, TrsmMode, Uplo, Value};
-    use lapidary_kernels::{HEADER, Product, RECORD_BYTES, VectorParams};
+    use lapidary_kernels::{HEADER_WORDS, Product, RECORD_BYTES, VectorParams};
 
     use super::*;
 
@@ -401,9 +401,9 @@ mod tests {
                 enqueue_read_buffer(queue.handle(), records.handle(), CL_BLOCKING, 0, RECORD_BYTES, to, 0, std::ptr::null())
             };
             drop(Event(read.unwrap()));
-            let (head, regions) = words.split_at(HEADER);
+            let (head, regions) = words.split_at(HEADER_WORDS);
             let used: Vec<bool> = regions.chunks(regions.len() / 2).map(|region| region.iter().any(|&word| word != 0)).collect();
-            assert_eq!((head[0], &head[2..]), (launches, &[0; HEADER - 2][..]), "{name} {dtype}, {rows} × {cols}");
+            assert_eq!((head[0], &head[2..]), (launches, &[0; HEADER_WORDS - 2][..]), "{name} {dtype}, {rows} × {cols}");
             assert_eq!(used, [launches % 2 == 1, launches % 2 == 0], "{name} {dtype}, {rows} × {cols}");
         }
     }

@@ -87,19 +87,19 @@ fn named<V>(names: &[&str], values: impl IntoIterator<Item = (&'static str, V)>)
 /// Options for the sizes and flags of a routine.
 #[derive(Args, Debug)]
 pub struct ShapeOptions {
-    /// Routine to run
+    /// Routine (`plan` takes all but gesv; `kernel` takes gemm, trsm, getrf and laswp)
     #[arg(value_parser = parse_routine(), required = true)]
     routine: Option<Routine>,
-    /// Number of rows, or a list of such numbers [default: n]
+    /// Number of rows [default: n]; `bench` and `plan --profile` also take a list of numbers for this and the other sizes
     #[arg(long, value_delimiter = ',', value_name = "M", value_parser = parse_whole)]
     m: Vec<usize>,
-    /// Number of columns or order of the matrix, or a list of such numbers [default: 1024]
+    /// Number of columns or order of the matrix [default: 1024]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_whole)]
     n: Vec<usize>,
-    /// Inner size of a product, or a list of such sizes [default: n]
+    /// Inner size of a product [default: n]
     #[arg(long, value_delimiter = ',', value_name = "K", value_parser = parse_whole)]
     k: Vec<usize>,
-    /// Number of right-hand sides of getrs and gesv, or a list of such numbers [default: 1]
+    /// Number of right-hand sides of getrs and gesv [default: 1]
     #[arg(long, value_delimiter = ',', value_name = "NRHS", value_parser = parse_whole)]
     nrhs: Vec<usize>,
     /// Use A as it is (n) or its transpose (t), in gemm and trsm [default: n]

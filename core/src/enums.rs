@@ -131,7 +131,8 @@ impl Layout {
 pub enum TrsmMode {
     /// The solve inverts each diagonal block and multiplies by the inverse (Du Croz and Higham 1992) where the device is faster with inverses
     /// and the inverse is accurate enough; the device checks each inverse. The solve substitutes for other blocks. The residual of the
-    /// solution is small in norm. A GPU inverts blocks if its entries of the database of kernels name them. The CPU backend substitutes.
+    /// solution is small in norm. A GPU inverts blocks if its entries of the database of kernels name them. The CPU backend substitutes, and so do GPUs with few right-hand
+    /// sides if they run the kernel `trsv`.
     #[default]
     Inverted,
     /// The solve uses forward or back substitution. The residual of each element of the solution is small.

@@ -50,7 +50,7 @@ impl MemoryShortfall {
     pub fn of(self, device: &str) -> Error {
         let MemoryShortfall { operation, limit, needed, .. } = self;
         let message = format!(
-            "{device} is limited to {limit} bytes, the smallest working set needs a limit of {needed} bytes: raise the limit, or \
+            "the memory limit of {device} is {limit} B, and the smallest working set needs a limit of {needed} B: raise the limit, or \
              use another device"
         );
         Error::new(ErrorKind::OutOfMemory, operation, message)

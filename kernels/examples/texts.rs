@@ -62,7 +62,11 @@ fn others(dtype: DType) -> Vec<Instruction<View<'static, ()>>> {
         },
     ];
     for (mode, n) in [(TrsmMode::Substitution, 2048), (TrsmMode::Inverted, 2048), (TrsmMode::Inverted, 4096)] {
-        let (side, a, b) = (Side::Left, view(n, n), view(n, 64));
+        let (side, a, b) = (Side::Left, view(n, n), view(n, 128));
+        calls.push(Instruction::Trsm { mode, side, uplo, op, diag, alpha: number, a, b });
+    }
+    for op in [Op::NoTrans, Op::Trans] {
+        let (mode, side, a, b) = (TrsmMode::Substitution, Side::Left, view(2048, 2048), view(2048, 1));
         calls.push(Instruction::Trsm { mode, side, uplo, op, diag, alpha: number, a, b });
     }
     let squares = [16, 300, 1024, 2048, 4096, 8192, 16_384].map(|n| (n, n));

@@ -3,6 +3,7 @@
 
 use lapidary_core::{DType, DeviceFacts};
 
+use crate::messages::PIECE;
 use crate::mma::{MAX_LOCAL_BYTES, SUB_GROUP};
 use crate::tuning::takes_ptx;
 
@@ -15,24 +16,18 @@ const ROWS_OF_ITEM: [usize; 3] = [1, 2, 4];
 const MAX_GROUPS: usize = 64;
 /// Number of elements of other columns that a work-item moves at once.
 const MOVES: usize = 16;
-/// Number of bytes of a piece of a message.
-pub(crate) const PIECE: usize = 16;
 /// Number of pieces of a row, and of a record, which has a head of two pieces besides the row. (Both are smaller in `f32`.)
 const ROW_PIECES: usize = WIDTH * size_of::<f64>() / PIECE;
 const RECORD_PIECES: usize = 2 + ROW_PIECES;
-/// Number of pieces in a region: a record for each step and each work-group, and the rows of L.
-pub(crate) const REGION: usize = WIDTH * (MAX_GROUPS * RECORD_PIECES + ROW_PIECES);
+/// Number of pieces that a launch sends: a record for each step and each work-group, and the rows of L.
+pub(crate) const PIECES: usize = WIDTH * (MAX_GROUPS * RECORD_PIECES + ROW_PIECES);
 /// Number of pieces that a work-item receives in a step.
 const AT_ONCE: usize = 5;
-/// Number of words before the regions.
-pub const HEADER: usize = 4;
-/// Size of the memory for messages in bytes: a header and two regions. All kernels use the same size.
-pub const RECORD_BYTES: usize = HEADER * size_of::<u64>() + 2 * REGION * PIECE;
 
 /// Returns the constants of the kernel text.
-pub(crate) fn constants(shape: HeldShape, uses_ptx: bool) -> [(&'static str, usize); 5] {
+pub(crate) fn constants(shape: HeldShape, uses_ptx: bool) -> [(&'static str, usize); 4] {
     let max_groups = if uses_ptx { MAX_GROUPS } else { 1 };
-    [("width", shape.width()), ("max_groups", max_groups), ("region", REGION), ("moves", MOVES), ("at_once", AT_ONCE)]
+    [("width", shape.width()), ("max_groups", max_groups), ("moves", MOVES), ("at_once", AT_ONCE)]
 }
 
 /// The shape of a work-group.

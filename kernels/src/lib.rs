@@ -16,6 +16,7 @@ mod cpu;
 pub mod database;
 mod held_rows;
 pub mod instructions;
+mod messages;
 mod mma;
 pub mod opencl;
 mod params;
@@ -40,7 +41,8 @@ pub use block::BlockParams;
 pub use call::{Arg, Call, Target, View};
 pub use cpu::CpuBlocks;
 pub use database::Database;
-pub use held_rows::{HEADER, HeldRows, HeldShape, RECORD_BYTES};
+pub use held_rows::{HeldRows, HeldShape};
+pub use messages::{HEADER_WORDS, RECORD_BYTES};
 pub use mma::{MmaParams, probe_product};
 pub use params::{PanelBlocks, PanelParams, TileParams, VECTOR_BYTES, VectorParams};
 pub use product::Product;
@@ -61,7 +63,7 @@ fn limits(work_group: usize, local_memory: usize) -> lapidary_core::Limits {
 
 /// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
 /// another version of the sources.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/12");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/13");
 
 /// Source text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -5,6 +5,7 @@ use lapidary_core::DType;
 
 use crate::block::BlockParams;
 use crate::held_rows::{self, HeldShape};
+use crate::messages;
 use crate::mma::{MmaParams, SUB_GROUP};
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
@@ -219,7 +220,8 @@ pub enum Program {
     Trsv {
         /// Element type of the matrices.
         dtype: DType,
-        /// Number of work-items in a work-group, a power of two from 64 to 1024.
+        /// Number of work-items in a work-group, a power of two from 64 to 1024. With 1024 work-items in `f64`, a text without PTX needs more than
+        /// 48 KiB of local memory.
         items: usize,
         /// Whether the coefficients of an equation, instead of those of an unknown, are neighbours in memory.
         is_transposed: bool,
@@ -462,12 +464,11 @@ impl Program {
             Program::HeldRows { dtype, shape, uses_ptx } => {
                 let HeldShape { items, each } = shape;
                 let text = [("items", items), ("each", each), ("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
-                ("held_rows", [&text[..], &held_rows::constants(shape, uses_ptx)].concat())
+                ("held_rows", [&text[..], &messages::constants(), &held_rows::constants(shape, uses_ptx)].concat())
             }
             Program::Trsv { dtype, items, is_transposed, uses_ptx } => {
-                let constants = trsv::constants(items, is_transposed);
                 let text = [("items", items), ("real_bytes", dtype.size()), ("uses_ptx", usize::from(uses_ptx))];
-                ("trsv", [&text[..], &constants].concat())
+                ("trsv", [&text[..], &messages::constants(), &trsv::constants(items, is_transposed)].concat())
             }
             Program::Panel { items, .. } => ("panel", vec![("items", items)]),
             Program::Strips { dtype, params: params @ StripParams { items, .. } } => {

@@ -11,8 +11,8 @@ pub(crate) enum Takes {
     Indices,
     /// Buffer of 32-bit integers that the kernel writes and may read.
     IndicesOut,
-    /// Buffer of the counters through which work-groups wait for one another.
-    StripCounters,
+    /// Buffer of the counters or messages through which work-groups wait for one another.
+    Synchronisation,
     Size,
     Stride,
     Real,
@@ -20,7 +20,7 @@ pub(crate) enum Takes {
 
 /// Returns the names and kinds of the arguments of a kernel, in the order of the call.
 pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
-    use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride, StripCounters};
+    use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride, Synchronisation};
     match kernel {
         "gemm_tile" => vec![
             ("m", Size),
@@ -41,7 +41,8 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
         "gemm_vector" | "gemm_block" | "gemm_mma" => signature("gemm_tile"),
         "getrf_held_rows" => {
             let panel = signature("getrf_panel");
-            [&panel[..4], &[("left", Size), ("solved", Size), ("right", Size)], &panel[4..], &[("records", StripCounters)]].concat()
+            [&panel[..4], &[("left", Size), ("solved", Size), ("right", Size)], &panel[4..], &[("records", Synchronisation)]]
+                .concat()
         }
         "mma_probe" => vec![("x", In), ("y", Out)],
         "sum_parts" => vec![
@@ -199,7 +200,7 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("b_r", Stride),
         ],
         "solve" => signature("trsm_block"),
-        "trsv" => [&signature("trsm_block")[..], &[("records", StripCounters)]].concat(),
+        "trsv" => [&signature("trsm_block")[..], &[("records", Synchronisation)]].concat(),
         "sum_blocks" => vec![
             ("n", Size),
             ("order", Size),
@@ -302,7 +303,7 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
         ],
         "getrf_strips" => {
             let step = signature("getrf_strip");
-            [&step[..3], &step[4..], &[("turns", StripCounters)]].concat()
+            [&step[..3], &step[4..], &[("turns", Synchronisation)]].concat()
         }
         _ => unreachable!("no program holds a kernel `{kernel}`"),
     }
@@ -310,7 +311,7 @@ pub(crate) fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
 
 impl Takes {
     pub fn is_memory(self) -> bool {
-        self.is_elements() || matches!(self, Takes::Indices | Takes::IndicesOut | Takes::StripCounters)
+        self.is_elements() || matches!(self, Takes::Indices | Takes::IndicesOut | Takes::Synchronisation)
     }
 
     pub fn is_elements(self) -> bool {
@@ -318,6 +319,6 @@ impl Takes {
     }
 
     pub fn is_written(self) -> bool {
-        matches!(self, Takes::Out | Takes::IndicesOut | Takes::StripCounters)
+        matches!(self, Takes::Out | Takes::IndicesOut | Takes::Synchronisation)
     }
 }

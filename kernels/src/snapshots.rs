@@ -105,6 +105,7 @@ fn texts_of_all_families_are_the_accepted_ones() {
     compare("pack.wgsl", &wgsl::source_of_distinct(&Program::GemmPanel { dtype: single, params: panel }, "pack"));
     compare_opencl("held_rows", &Program::HeldRows { dtype: double, shape: HeldShape { items: 64, each: 2 }, uses_ptx: true });
     compare_opencl("trsv", &Program::Trsv { dtype: double, items: 64, is_transposed: false, uses_ptx: true });
+    compare_opencl("trsv_by_definition", &Program::Trsv { dtype: single, items: 64, is_transposed: true, uses_ptx: false });
     let mma = MmaParams {
         mwg: 64,
         nwg: 32,

@@ -7,6 +7,7 @@ use lapidary_core::{DType, DeviceFacts};
 
 use crate::database::{Database, Kernel};
 use crate::program::{MAX_INVERTED, TRIANGLE};
+use crate::trsv::MAX_SIDES;
 use crate::tuning::{Dialect, index};
 
 /// A size at which one kernel or algorithm takes over from another.
@@ -48,9 +49,11 @@ pub enum Threshold {
     StripElements,
     /// Maximum number of unknowns of a triangle that is solved by substitution, if the kernel takes so many. Larger triangles are halved.
     TrsmBlock,
+    /// Maximum number of terms of a product in a triangular solve. A longer sum is less accurate.
+    TrsmTerms,
     /// Maximum number of right-hand sides for which work-groups that wait for one another solve with a triangle (kernel `trsv`).
     TrsvSides,
-    /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses. Zero if the device substitutes.
+    /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses and the kernel `trsv` does not solve. Zero if the device substitutes.
     InvertedBlock,
     /// Value u: a triangular solve for n unknowns and r right-hand sides inverts diagonal blocks if n ≥ u or n·r ≥ u².
     InvertedSolve,
@@ -76,7 +79,7 @@ struct Description {
 
 impl Threshold {
     /// All thresholds, in the order of their declaration.
-    pub const ALL: [Threshold; 23] = [
+    pub const ALL: [Threshold; 24] = [
         Threshold::CopyOperands,
         Threshold::CopiedTerms,
         Threshold::RepackB,
@@ -94,6 +97,7 @@ impl Threshold {
         Threshold::StripRows,
         Threshold::StripElements,
         Threshold::TrsmBlock,
+        Threshold::TrsmTerms,
         Threshold::TrsvSides,
         Threshold::InvertedBlock,
         Threshold::InvertedSolve,
@@ -107,7 +111,7 @@ impl Threshold {
         let searched = |name, unit, kernels, trials| Description { name, unit, kernels, trials };
         let of_lu: &[&str] = &["getrf_panel", "getrf_column", "getrf_held_rows", "getrf_strip", "getrf_strips"];
         let of_strips = &of_lu[3..];
-        let of_triangles: &[&str] = &["solve", "trsm_block", "trtri_block"];
+        let of_triangles: &[&str] = &["trsv", "solve", "trsm_block", "trtri_block"];
         match self {
             Threshold::CopyOperands => fixed("copy_operands", "extent", &["pad"]),
             Threshold::CopiedTerms => fixed("copied_terms", "terms", &["pad"]),
@@ -126,7 +130,8 @@ impl Threshold {
             Threshold::StripRows => searched("strip_rows", "rows", of_strips, &[16, 32, 64]),
             Threshold::StripElements => searched("strip_elements", "elements", of_strips, &[16, 32, 64, 128, 256]),
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
-            Threshold::TrsvSides => searched("trsv_sides", "sides", &["trsv", "solve"], &[0, 1, 2, 4, 8, 16, 32]),
+            Threshold::TrsmTerms => fixed("trsm_terms", "terms", of_triangles),
+            Threshold::TrsvSides => searched("trsv_sides", "sides", &["trsv", "solve"], &[0, 1, 2, 4, 8, 16, 32, 64, 128]),
             Threshold::InvertedBlock => searched("inverted_block", "unknowns", of_triangles, &[0, 32, 64, 128, 256, 512, 1024]),
             Threshold::InvertedSolve => fixed("inverted_solve", "unknowns", of_triangles),
             Threshold::Lookahead => fixed("lookahead", "rows", &[]),
@@ -176,7 +181,7 @@ impl Threshold {
                 (true, String::new())
             }
             // every matrix has panels, or a product leaves no multiprocessor free
-            Threshold::Lookahead | Threshold::BesidePanel | Threshold::TrsvSides => (true, String::new()),
+            Threshold::Lookahead | Threshold::BesidePanel => (true, String::new()),
             Threshold::CopyOperands
             | Threshold::CopiedTerms
             | Threshold::RepackB
@@ -188,7 +193,13 @@ impl Threshold {
             | Threshold::LuStrips
             | Threshold::LuWaitingStrips
             | Threshold::LookaheadPanel
+            | Threshold::TrsmTerms
             | Threshold::StripElements => (value >= 1, "is at least 1: a part of the work is not empty".to_owned()),
+            Threshold::TrsvSides => {
+                let reason =
+                    format!("is at most {MAX_SIDES}: the messages of a block of each right-hand side fit into scratch memory");
+                (value <= MAX_SIDES, reason)
+            }
             Threshold::LuPanel => {
                 ((1..=1024).contains(&value), "is from 1 to 1024: more columns are too much work for one work-group".to_owned())
             }

@@ -105,7 +105,7 @@ fn value_type(takes: Takes) -> Option<&'static str> {
         Takes::Size => Some("size"),
         Takes::Stride => Some("stride"),
         Takes::Real => Some("real"),
-        Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut | Takes::StripCounters => None,
+        Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut | Takes::Synchronisation => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lapidary_core::DType;
 
-use crate::held_rows::{PIECE, REGION};
+use crate::messages::{PIECE, REGION};
 
 /// Number of unknowns for which a work-group solves at once.
 const BLOCK: usize = 64;
@@ -18,17 +18,22 @@ fn split(items: usize, is_transposed: bool) -> usize {
 }
 
 /// Returns the constants of the kernel text.
-pub(crate) fn constants(items: usize, is_transposed: bool) -> [(&'static str, usize); 5] {
+pub(crate) fn constants(items: usize, is_transposed: bool) -> [(&'static str, usize); 4] {
     let split = split(items, is_transposed);
-    [("block", BLOCK), ("width", WIDTH), ("split", split), ("transposed", usize::from(is_transposed)), ("region", REGION)]
+    [("block", BLOCK), ("width", WIDTH), ("split", split), ("transposed", usize::from(is_transposed))]
 }
 
-/// Returns the number of work-groups' turns in a solve for `unknowns` unknowns of `sides` right-hand sides.
-pub(crate) fn turns(unknowns: usize, sides: usize) -> usize {
+/// Returns the number of tasks of a solve for `unknowns` unknowns of `sides` right-hand sides. A task solves for one block of unknowns of one
+/// right-hand side.
+pub(crate) fn tasks(unknowns: usize, sides: usize) -> usize {
     unknowns.div_ceil(BLOCK).saturating_mul(sides)
 }
 
-/// Returns the maximum number of unknowns of a launch for `sides` right-hand sides: their messages fill a region.
+/// Maximum number of right-hand sides of a launch: the messages for a block of each of them fit into a region.
+pub(crate) const MAX_SIDES: usize = 1024;
+const _: () = assert!(MAX_SIDES * BLOCK * size_of::<f64>() <= REGION * PIECE);
+
+/// Returns the maximum number of unknowns of a launch for `sides` right-hand sides, whose messages fill a region.
 pub(crate) fn max_unknowns(dtype: DType, sides: usize) -> usize {
     REGION * PIECE / dtype.size() / sides.max(1) / BLOCK * BLOCK
 }
@@ -37,11 +42,13 @@ pub(crate) fn max_unknowns(dtype: DType, sides: usize) -> usize {
 ///
 /// # Errors
 /// A parameter violates a constraint, which the error states with its reason.
-pub(crate) fn local_bytes(dtype: DType, items: usize, is_transposed: bool) -> Result<usize, String> {
+pub(crate) fn local_bytes(dtype: DType, items: usize, is_transposed: bool, uses_ptx: bool) -> Result<usize, String> {
     if !items.is_power_of_two() || !(BLOCK..=BLOCK * NEIGHBOURS).contains(&items) {
         return Err(format!("{items} work-items are no power of two from {BLOCK} to {}", BLOCK * NEIGHBOURS));
     }
-    // the block on the diagonal, the sums of a row, the unknowns of two blocks, and the values that work-items exchange without PTX
-    let elements = BLOCK * (BLOCK + 1) + BLOCK * (split(items, is_transposed) + 1) + 2 * BLOCK + items;
+    // the block on the diagonal, the sums of a row, and the unknowns of two blocks
+    let elements = BLOCK * (BLOCK + 1) + BLOCK * (split(items, is_transposed) + 1) + 2 * BLOCK;
+    // the values that work-items exchange without PTX
+    let elements = if uses_ptx { elements } else { elements + items };
     Ok(elements * dtype.size() + size_of::<u32>())
 }

@@ -325,6 +325,13 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
                 return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());
             }
             Family::HeldRows => Program::HeldRows { dtype, shape: HeldShape { items, each: 1 }, uses_ptx: takes_ptx(facts) },
+            Family::Trsv if facts.identity.kind == DeviceKind::Gpu && !takes_ptx(facts) => {
+                return Err(
+                    "work-groups wait for one another on GPUs whose compiler takes instructions of PTX (architecture sm_…)"
+                        .to_owned(),
+                );
+            }
+            // the transposed text takes more local memory
             Family::Trsv => Program::Trsv { dtype, items, is_transposed: true, uses_ptx: takes_ptx(facts) },
             Family::Strips => {
                 let params = StripParams::widest(items);

@@ -26,12 +26,12 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     assert_eq!(memory.len(), same.len(), "one entry for each operand of {kernel}");
     let mut text = heading(program, &signature);
     // a work-group must see values that other work-groups write while the kernel runs
-    let coherent = if signature.iter().any(|&(_, takes)| takes == Takes::StripCounters) { "@coherent " } else { "" };
+    let coherent = if signature.iter().any(|&(_, takes)| takes == Takes::Synchronisation) { "@coherent " } else { "" };
     for (binding, (first, written)) in (1..).zip(bindings(kernel, same)) {
         let access = if written { "read_write" } else { "read" };
         let (name, takes) = memory[first];
         let element = match takes {
-            Takes::StripCounters => "atomic<u32>",
+            Takes::Synchronisation => "atomic<u32>",
             _ if takes.is_elements() => program.element(name),
             _ => "i32",
         };
@@ -82,7 +82,7 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
             Takes::Size => "u32",
             Takes::Stride => "i32",
             Takes::Real => "real",
-            Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut | Takes::StripCounters => continue,
+            Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut | Takes::Synchronisation => continue,
         };
         let _ = writeln!(text, "    {name}: {of},");
     }

@@ -153,6 +153,6 @@ fn refusals_name_what_is_wrong() {
     let mut c = vec![f64::NAN; N * N];
     let view = |data| MatRef::col_major(data, N, N).unwrap();
     let error = tight.gemm(Gemm::new(view(&a), view(&a), MatMut::col_major(&mut c, N, N).unwrap())).unwrap_err();
-    assert!(error.kind() == ErrorKind::OutOfMemory && error.to_string().contains("cpu:0 is limited to 1000 bytes"), "{error}");
+    assert!(error.kind() == ErrorKind::OutOfMemory && error.to_string().contains("the memory limit of cpu:0 is 1000 B"), "{error}");
     assert!(c.iter().all(|v| v.is_nan()), "C is untouched");
 }

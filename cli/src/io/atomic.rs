@@ -48,6 +48,10 @@ pub fn check_folder(path: &Path) -> Result<()> {
     match path.symlink_metadata() {
         Ok(there) if there.is_symlink() => return Err(Failure::file(path, "is a link; name the file that it leads to")),
         Ok(there) if !there.is_file() => return Err(Failure::file(path, "is a device, a pipe or the like; name a file")),
+        // a rename would replace this file, too
+        Ok(there) if there.permissions().readonly() => {
+            return Err(Failure::file(path, "is write-protected; name another file, or make this one writable"));
+        }
         // The file name may be too long, or the folder may not be accessible.
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(Failure::file(path, error)),
         Ok(_) | Err(_) => {}

@@ -43,10 +43,13 @@ impl Temporary {
         self.file.as_mut().expect("the file is there until it gets its name").as_file_mut()
     }
 
-    /// Renames the file to `path`. If a file with this name exists, it is replaced.
+    /// Renames the file to `path`. If a file with this name exists, it is replaced, and the new file has its permissions.
     pub fn persist(mut self, path: &Path) -> io::Result<()> {
         let mut files = files();
         let file = self.file.take().expect("a file gets its name once");
+        if let Ok(replaced) = path.metadata() {
+            file.as_file().set_permissions(replaced.permissions())?;
+        }
         // If the rename fails, the destructor of the error removes the temporary file.
         let result = file.persist(path).map(drop).map_err(|error| error.error);
         files.retain(|there| there != &self.path);

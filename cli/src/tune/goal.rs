@@ -115,8 +115,8 @@ pub fn preferred(kernel: Kernel, dtype: DType) -> String {
 }
 
 /// The text of the database that makes a device use this kernel and no other one that does the same work. Panels are factored by
-/// held rows, else by strips, else column by column, else in one work-group, so that the kernels that come first are stopped. The value of a threshold leaves
-/// the kernels as they are.
+/// held rows, else by strips, else column by column, else in one work-group, and triangles are solved by `trsv` if the right-hand sides are few, so that
+/// the kernels that come first are stopped. The value of a threshold leaves the kernels as they are.
 pub fn alone(kernel: Kernel, dtype: DType) -> String {
     if let Kernel::Threshold(..) = kernel {
         return preferred(kernel, dtype);

@@ -96,6 +96,23 @@ fn names_that_no_folder_takes_are_refused_before_the_work() {
     refused(&s, &["hpl", "--n", "20000", "--json", &long], &[&long, "too long"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_write_protected_file_is_kept_and_a_replaced_file_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let s = Sandbox::new();
+    s.text("a.csv", "2\n");
+    s.text("x.csv", "earlier\n");
+    let path = s.path().join("x.csv");
+    let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    set(0o444);
+    refused(&s, &["solve", "a.csv", "a.csv", "-o", "x.csv"], &["x.csv", "write-protected"]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "earlier\n");
+    set(0o640);
+    outcome(&s.run(&["solve", "a.csv", "a.csv", "-o", "x.csv"]), 0);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
 /// The program must not print warnings of loaders and drivers about a missing display.
 #[cfg(unix)]
 #[test]

@@ -70,7 +70,7 @@ fn a_memory_limit_that_cuts_too_small_is_refused() {
     // A memory limit below the smallest working set has another message.
     for (routine, n, needed) in [("gemm", "100", "1536"), ("getrf", "400", "51200")] {
         let plan = |limit| ["plan", routine, "--n", n, "--memory-limit", limit];
-        let words = ["each device (--memory-limit) is limited to 1024 bytes", &format!("needs a limit of {needed} bytes")];
+        let words = ["the memory limit of each device (--memory-limit) is 1024 B", &format!("needs a limit of {needed} B")];
         refused(&s, &plan("1K"), &words);
         outcome(&s.run(&plan(needed)), 0);
     }

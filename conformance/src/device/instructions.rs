@@ -86,9 +86,9 @@ impl Instructions<'_> {
         self.expect_pass(triangles::<T>);
     }
 
-    /// Tests `trsm` in both modes with 127 to 150 unknowns of `sides` right-hand sides.
-    pub fn narrow_triangles<T: Scalar>(&self, sides: usize) {
-        self.expect_pass(|trial| triangles_of::<T>(trial, |on| [110 + on.extent(), sides]));
+    /// Tests `trsm` in both modes for `n` unknowns of `sides` right-hand sides.
+    pub fn triangles_of<T: Scalar>(&self, n: usize, sides: usize) {
+        self.expect_pass(|trial| triangles_of::<T>(trial, |_| [n, sides]));
     }
 
     /// Tests `trsm` in the mode inverted on `count` triangles of order `n` that have blocks of `order` rows without an accurate inverse.

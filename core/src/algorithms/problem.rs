@@ -58,8 +58,8 @@ impl LimitTooSmall {
     pub fn of(self, device: &str) -> Error {
         let LimitTooSmall { operation, limit, commands, allowed, least } = self;
         let message = format!(
-            "{device} is limited to {limit} bytes, which cuts the problem into {commands} or more commands; {allowed} are allowed: \
-             the limit is too small, at least {least} bytes are needed"
+            "the memory limit of {device} is {limit} B, which cuts the problem into {commands} or more commands; {allowed} are allowed: \
+             the limit is too small, at least {least} B are needed"
         );
         Error::new(ErrorKind::OutOfMemory, operation, message)
     }

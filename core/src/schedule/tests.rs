@@ -54,5 +54,5 @@ fn a_schedule_is_accepted_where_its_memory_is_just_enough() {
     let short = accept(2 * TILE - 1).unwrap_err();
     assert_eq!((short.device, short.limit, short.needed), (1, 255, 256));
     let error = short.of("wgpu:7").to_string();
-    assert!(error.contains("wgpu:7 is limited to 255 bytes") && error.contains("256"), "{error}");
+    assert!(error.contains("the memory limit of wgpu:7 is 255 B") && error.contains("256"), "{error}");
 }

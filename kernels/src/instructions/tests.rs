@@ -11,6 +11,7 @@ use super::enqueue;
 use crate::block::BlockParams;
 use crate::call::{Call, Target, View};
 use crate::database::Database;
+use crate::messages::RECORD_BYTES;
 use crate::product::Product;
 use crate::program::Program;
 use crate::record::launches;
@@ -258,6 +259,23 @@ fn inverses_fit_the_memory_that_is_left() {
         let launched = ["trtri_block", "gemm_batched", "solve_copy", "solve"].map(count);
         assert_eq!(launched, [inversions, doublings, copies, solves], "{free_bytes} bytes");
     }
+}
+
+/// Without memory for the messages of work-groups that wait for one another, a solve for few right-hand sides uses other kernels.
+#[test]
+fn few_right_hand_sides_are_solved_without_memory_for_messages() {
+    let facts = device(DeviceKind::Other);
+    let tuning = || shipped(DeviceKind::Other).preferring("trsv items=64", &facts, Dialect::OpenClC).unwrap();
+    let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+    let instruction =
+        Instruction::Trsm { mode, side, uplo, op, diag, alpha: Value::new(DType::F64, 1.0), a: view(200, 200), b: view(200, 1) };
+    let launched = |free_bytes| {
+        let mut recorder = Recorder { free_bytes, ..Recorder::new(device(DeviceKind::Other), tuning()) };
+        // SAFETY: the recorder runs no kernel.
+        unsafe { enqueue(&mut recorder, DType::F64, &instruction).unwrap() };
+        recorder.launched.iter().map(|(kernel, _)| *kernel).collect::<Vec<_>>()
+    };
+    assert_eq!([RECORD_BYTES, RECORD_BYTES - 1].map(launched), [["trsv"], ["solve"]]);
 }
 
 /// Returns the shipped kernels after a kernel in tiles of 8 × 4 elements that divides the terms into `split` parts.

@@ -1,6 +1,7 @@
 //! Triangular solves: substitution or products with inverses for blocks on the diagonal, and products for the rest.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use lapidary_core::{Diag, Op, Result, Side, TrsmMode, Uplo};
 
@@ -8,16 +9,12 @@ use super::Sequence;
 use super::inverses::Inverses;
 use crate::call::{Arg, Call, Target, View};
 use crate::database::Family;
-use crate::held_rows::RECORD_BYTES;
+use crate::messages::RECORD_BYTES;
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::scratch::Purpose;
 use crate::thresholds::Threshold;
 use crate::trsv;
-
-/// Maximum number of terms of a product in a triangular solve. A longer sum is less accurate: in a solve of order 32768 for 64 right-hand sides, the
-/// products of all halves gave a residual of 51 in the measure of bound 8, which is 30
-/// (bench/results/opencl/2026-11-29-h200-trsv.txt).
-const MAX_TERMS: usize = 1024;
+use crate::tuning::takes_ptx;
 
 /// A kernel for triangular solves by substitution.
 #[derive(Clone, Copy)]
@@ -78,16 +75,38 @@ impl Equations {
         [Arg::Size(at), Arg::Stride(sign * b_i), Arg::Stride(b_r)]
     }
 
+    /// Returns the number of right-hand sides of B.
+    fn nrhs<B>(self, b: View<'_, B>) -> usize {
+        if self.side == Side::Left { b.cols } else { b.rows }
+    }
+
     fn start(self, n: usize) -> (usize, isize) {
         if self.forward { (0, 1) } else { (n - 1, -1) }
     }
 }
 
+/// A kernel for triangular solves by work-groups that wait for one another.
+struct Waiting<'a, B> {
+    program: Program,
+    /// Maximum number of unknowns of one launch.
+    unknowns: usize,
+    /// Memory for the messages of the work-groups.
+    records: &'a B,
+}
+
+// implemented by hand, because a derived `Clone` would require `B: Clone`
+impl<B> Clone for Waiting<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Waiting<'_, B> {}
+
 /// How a solve handles the blocks on the diagonal of a triangle.
 enum Blocks<'a, B> {
     Substitution(Solver),
-    /// Work-groups of the kernel `trsv` wait for one another. The program has a launch for at most this number of unknowns.
-    Waiting(Program, usize),
+    /// Work-groups that wait for one another solve in one launch.
+    OneLaunch(Waiting<'a, B>),
     /// The blocks have been inverted.
     Inverses(Inverses<'a, B>),
 }
@@ -105,7 +124,7 @@ impl<B> Blocks<'_, B> {
     fn order(&self) -> usize {
         match self {
             Blocks::Substitution(solver) => solver.unknowns,
-            Blocks::Waiting(_, unknowns) => *unknowns,
+            Blocks::OneLaunch(waiting) => waiting.unknowns,
             Blocks::Inverses(inverses) => inverses.order,
         }
     }
@@ -115,16 +134,16 @@ impl<B> Blocks<'_, B> {
         match self {
             Blocks::Substitution(_) => (n / 2).next_multiple_of(TRIANGLE),
             Blocks::Inverses(inverses) => (n / 2).next_multiple_of(inverses.order),
-            // the part that is solved first is one block
-            Blocks::Waiting(_, order) if forward => *order,
-            Blocks::Waiting(_, order) => (n - 1) / order * order,
+            // the part that is solved first takes one launch; in backward substitution, it is the remainder
+            Blocks::OneLaunch(waiting) if forward => waiting.unknowns,
+            Blocks::OneLaunch(waiting) => (n - 1) / waiting.unknowns * waiting.unknowns,
         }
     }
 
     /// Returns the blocks of the triangle that consists of the rows and columns `range`.
     fn part(self, range: &Range<usize>) -> Self {
         match self {
-            Blocks::Substitution(_) | Blocks::Waiting(..) => self,
+            Blocks::Substitution(_) | Blocks::OneLaunch(_) => self,
             Blocks::Inverses(inverses) => Blocks::Inverses(inverses.part(range)),
         }
     }
@@ -149,16 +168,17 @@ impl<D: Target> Sequence<'_, D> {
         })
     }
 
-    /// Returns the program in which work-groups that wait for one another solve with a triangle for `sides` right-hand sides, and the maximum
-    /// number of unknowns of a launch. `None` if the right-hand sides are many, or if the device cannot run the program.
-    fn waiting_solver(&mut self, is_transposed: bool, sides: usize) -> Result<Option<(Program, usize)>> {
-        if sides > self.threshold(Threshold::TrsvSides) || RECORD_BYTES > self.device.tuning().max_scratch_bytes {
+    /// Returns the program in which work-groups that wait for one another solve with a triangle for `sides` right-hand sides, and memory for their
+    /// messages. `None` if the right-hand sides are many, if the device cannot run the program, or if the memory is short.
+    fn waiting_solver(&mut self, is_transposed: bool, sides: usize) -> Result<Option<(Program, Arc<D::Buffer>)>> {
+        if sides > self.threshold(Threshold::TrsvSides) {
             return Ok(None);
         }
-        let (dtype, uses_ptx) = (self.dtype, self.device.tuning().held_rows.uses_ptx);
+        let (dtype, uses_ptx) = (self.dtype, takes_ptx(self.device.facts()));
         let program = |items| Program::Trsv { dtype, items, is_transposed, uses_ptx };
-        let items = self.first_that_runs((Family::Trsv, usize::MAX), program, "trsv")?;
-        Ok(items.map(|items| (program(items), trsv::max_unknowns(dtype, sides))))
+        let Some(items) = self.first_that_runs((Family::Trsv, usize::MAX), program, "trsv")? else { return Ok(None) };
+        let records = self.scratch_if_free(Purpose::Synchronisation, RECORD_BYTES)?;
+        Ok(records.map(|records| (program(items), records)))
     }
 
     /// Returns the program in which each work-item solves with a triangle, or inverts a triangle, alone.
@@ -182,10 +202,12 @@ impl<D: Target> Sequence<'_, D> {
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
-        let sides = if flags.0 == Side::Left { b.cols } else { b.rows };
-        if let Some((program, unknowns)) = self.waiting_solver(Equations::new(flags).is_transposed, sides)? {
-            // SAFETY: the caller upholds the contract of this module.
-            return unsafe { self.trsm_by_parts(Blocks::Waiting(program, unknowns), flags, a, b) };
+        let equations = Equations::new(flags);
+        let sides = equations.nrhs(b);
+        if let Some((program, records)) = self.waiting_solver(equations.is_transposed, sides)? {
+            let waiting = Waiting { program, unknowns: trsv::max_unknowns(self.dtype, sides), records: &*records };
+            // SAFETY: the caller upholds the contract of this module, and the memory has room for the messages.
+            return unsafe { self.trsm_by_parts(Blocks::OneLaunch(waiting), flags, a, b) };
         }
         let memory = if mode == TrsmMode::Inverted { self.memory_for_inverses(a.rows, sides)? } else { None };
         // SAFETY: the caller upholds the contract of this module, and the memory has room for the inverses.
@@ -213,8 +235,8 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the caller upholds the contract of this module.
             return unsafe {
                 match blocks {
-                    Blocks::Substitution(solver) => self.trsm_block(solver, (side, diag), equations, a, b),
-                    Blocks::Waiting(program, _) => self.trsv(program, (side, diag), equations, a, b),
+                    Blocks::Substitution(solver) => self.trsm_block(solver, diag, equations, a, b),
+                    Blocks::OneLaunch(waiting) => self.trsv(waiting, diag, equations, a, b),
                     Blocks::Inverses(inverses) => self.multiply_by_inverse(flags, inverses, a, b),
                 }
             };
@@ -231,8 +253,10 @@ impl<D: Target> Sequence<'_, D> {
         // SAFETY: the caller upholds the contract of this module, and the parts of B do not overlap.
         unsafe {
             self.trsm_by_parts(blocks.part(&s), flags, block(&s, &s), part(&s))?;
-            for first in s.clone().step_by(MAX_TERMS) {
-                let terms = first..s.end.min(first + MAX_TERMS);
+            let products = s.len().div_ceil(self.threshold(Threshold::TrsmTerms));
+            let count = s.len().div_ceil(products).next_multiple_of(TRIANGLE);
+            for first in s.clone().step_by(count) {
+                let terms = first..s.end.min(first + count);
                 let across = if equations.is_transposed { block(&terms, &t) } else { block(&t, &terms) };
                 let (across, solved) = ((op, across), (Op::NoTrans, part(&terms)));
                 match side {
@@ -250,12 +274,12 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn trsm_block(
         &mut self,
         Solver { program, kernel, sides, .. }: Solver,
-        (side, diag): (Side, Diag),
+        diag: Diag,
         equations: Equations,
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
-        let nrhs = if side == Side::Left { b.cols } else { b.rows };
+        let nrhs = equations.nrhs(b);
         let unit = Arg::Size(usize::from(diag == Diag::Unit));
         self.parts((nrhs, 1), [sides, 1], |device, (r, _, nrhs, _)| {
             let sizes = [Arg::Size(a.rows), Arg::Size(nrhs), unit];
@@ -269,22 +293,21 @@ impl<D: Target> Sequence<'_, D> {
     /// Solves a triangular system for few right-hand sides by substitution, in one launch.
     unsafe fn trsv(
         &mut self,
-        program: Program,
-        (side, diag): (Side, Diag),
+        Waiting { program, records, .. }: Waiting<'_, D::Buffer>,
+        diag: Diag,
         equations: Equations,
         a: View<'_, D::Buffer>,
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
-        let sides = if side == Side::Left { b.cols } else { b.rows };
-        // where work-groups do not run at the same time, one work-group takes all turns
-        let groups = if self.device.tuning().held_rows.uses_ptx { trsv::turns(a.rows, sides) } else { 1 };
-        let records = self.device.scratch(Purpose::Synchronisation, RECORD_BYTES)?;
+        let sides = equations.nrhs(b);
+        // where work-groups might not run at the same time, one work-group has all tasks
+        let groups = if takes_ptx(self.device.facts()) { trsv::tasks(a.rows, sides) } else { 1 };
         let sizes = [a.rows, sides, usize::from(diag == Diag::Unit)].map(Arg::Size);
         let (triangle, right) = (equations.triangle(a), equations.sides(b, 0));
-        let args = [&sizes[..], &triangle, &[Arg::Out(b.buffer)], &right, &[Arg::Out(&*records)]].concat();
+        let args = [&sizes[..], &triangle, &[Arg::Out(b.buffer)], &right, &[Arg::Out(records)]].concat();
         let global = [groups * program.local()[0], 1];
-        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The scratch memory has room
-        // for the messages, was zero at first, and is written by kernels only that clear the messages of the launch before them.
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters. The memory for messages was zero
+        // at first, and is written by kernels only that clear the messages of the launch before them.
         unsafe { self.device.launch(&Call { program, kernel: "trsv", global, args: &args }) }
     }
 }

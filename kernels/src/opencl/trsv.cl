@@ -2,10 +2,12 @@
 // Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller passes the position of the last unknown
 // and negative strides. The kernel does not read a unit diagonal, nor the opposite triangle.
 //
-// A turn is the work for a block of BLOCK unknowns of one right-hand side. The work-group subtracts the products of the coefficients with the
+// A task computes one block of BLOCK unknowns of one right-hand side. The work-group subtracts the products of the coefficients with the
 // unknowns of all preceding blocks, in their order, and waits for each of these blocks. Then its first sub-group computes the unknowns of
-// the turn and sends them to the other work-groups (Hogg, "A Fast Dense Triangular Solve in CUDA", 2013). Work-groups take turns from a
-// counter. A work-group therefore waits only for work-groups that have begun before it.
+// the task and sends them to the other work-groups (Hogg, "A Fast Dense Triangular Solve in CUDA", 2013). A work-group takes the next task from
+// a counter. A work-group therefore waits only for work-groups that have begun before it.
+//
+// The launch has one work-group for each task, or one work-group in all.
 //
 // SPLIT work-items share a row of coefficients, and each work-item has OWN rows. Neighbouring work-items load neighbouring coefficients.
 #define OWN (BLOCK * SPLIT / ITEMS)
@@ -37,20 +39,20 @@ void trsv(const ulong n, const ulong nrhs, const ulong unit, __global const real
     __local real sums[BLOCK * (SPLIT + 1)], solved[2 * BLOCK], values[ITEMS];
     __local uint taken;
     const uint t = get_local_id(0), groups = get_num_groups(0), last_row = (uint)n - 1;
-    const uint blocks = ((uint)n + BLOCK - 1) / BLOCK, turns = blocks * (uint)nrhs;
+    const uint blocks = ((uint)n + BLOCK - 1) / BLOCK, tasks = blocks * (uint)nrhs;
     const ulong launches = records[0], used = records[1];
     volatile __global uint *const counters = (volatile __global uint *)(records + 2);
     __global Piece *const last = REGION_OF(records, launches + 1);
     __global Bits *const messages = (__global Bits *)REGION_OF(records, launches);
     a += a_at;
     b += b_at;
-    for (uint round = 0; round < turns / groups; ++round) {
+    for (uint round = 0; round < tasks / groups; ++round) {
         if (t == 0) taken = atomic_inc(counters);
         barrier(CLK_LOCAL_MEM_FENCE);
-        const uint turn = taken, begin = turn / (uint)nrhs * BLOCK, r = turn % (uint)nrhs;
+        const uint task = taken, begin = task / (uint)nrhs * BLOCK, r = task % (uint)nrhs;
         // the unknowns of right-hand side r follow those of right-hand side r - 1
         __global Bits *const unknowns = messages + r * blocks * BLOCK;
-        for (ulong e = turn * ITEMS + t; e < used; e += turns * ITEMS) last[e] = 0;
+        for (ulong e = task * ITEMS + t; e < used; e += tasks * ITEMS) last[e] = 0;
         for (uint e = t; e < BLOCK * BLOCK; e += ITEMS) {
             const uint i = TRANSPOSED ? e / BLOCK : e % BLOCK, k = TRANSPOSED ? e % BLOCK : e / BLOCK;
             const int is_below = k < i && begin + i < n;
@@ -123,10 +125,11 @@ void trsv(const ulong n, const ulong nrhs, const ulong unit, __global const real
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
-    // the last work-group changes the header: all others have read it, and take no more turns
+    // the last work-group changes the header: all others have read it, and take no more tasks. No fence is needed, since the values that they
+    // have read decide what they have done before.
     if (t == 0 && atomic_inc(counters + 1) == groups - 1) {
         records[0] = launches + 1;
-        records[1] = turns * (BLOCK / V);
+        records[1] = tasks * (BLOCK / V);
         counters[0] = counters[1] = 0;
     }
 }

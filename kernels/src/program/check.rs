@@ -98,8 +98,8 @@ impl Program {
                 // a text with PTX may use more local memory than the device reports
                 if uses_ptx { group(items) } else { local("the rows", bytes).and_then(|()| group(items)) }
             }
-            Program::Trsv { dtype, items, is_transposed, .. } => {
-                let bytes = trsv::local_bytes(dtype, items, is_transposed)?;
+            Program::Trsv { dtype, items, is_transposed, uses_ptx } => {
+                let bytes = trsv::local_bytes(dtype, items, is_transposed, uses_ptx)?;
                 local("a block on the diagonal", bytes).and_then(|()| group(items))
             }
             // local memory holds a magnitude and a row number for each work-item

@@ -5,9 +5,10 @@
 #define EACH 2
 #define REAL_BYTES 8
 #define USES_PTX 1
+#define HEADER 4
+#define REGION 37376
 #define WIDTH 16
 #define MAX_GROUPS 64
-#define REGION 37376
 #define MOVES 16
 #define AT_ONCE 5
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
@@ -22,8 +23,8 @@
 // order in memory.
 //
 // Each launch clears the messages of the launch before it. The memory of messages, `records`, begins with a header of HEADER words of 64 bits:
-// the number of earlier launches, the number of pieces of 16 bytes that the last launch used, and two counters for kernels that need them. Two
-// regions follow, one for launches with an even number and one for launches with an odd number. A launch writes zeros to the pieces that the
+// the number of earlier launches, the number of pieces of 16 bytes that the last launch used, a word with two counters of 32 bits for kernels
+// that need them, and a word that is not used, so that what follows begins at a multiple of 16 bytes. Two regions follow, one for launches with an even number and one for launches with an odd number. A launch writes zeros to the pieces that the
 // last launch used in the other region. A region is therefore all zero when a launch begins to use it: only the launch before the last one has
 // used the region, and the last launch has cleared it. One work-item changes the header when all work-groups have read it.
 #if REAL_BYTES == 8
@@ -39,7 +40,6 @@ typedef uint4 Piece;
 #endif
 // number of words in a piece
 #define V (16 / REAL_BYTES)
-#define HEADER 4
 #define REGION_OF(records, launch) ((__global Piece *)((records) + HEADER) + (launch) % 2 * REGION)
 
 // Returns the word of a message that carries x.

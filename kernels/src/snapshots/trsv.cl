@@ -4,11 +4,12 @@
 #define ITEMS 64
 #define REAL_BYTES 8
 #define USES_PTX 1
+#define HEADER 4
+#define REGION 37376
 #define BLOCK 64
 #define WIDTH 32
 #define SPLIT 1
 #define TRANSPOSED 0
-#define REGION 37376
 // Matrices are column-major: element (i, j) of matrix x is x[x_at + i + j·x_ld].
 // Offsets have 64 bits, because a matrix may have more than 2^31 elements.
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
@@ -21,8 +22,8 @@
 // order in memory.
 //
 // Each launch clears the messages of the launch before it. The memory of messages, `records`, begins with a header of HEADER words of 64 bits:
-// the number of earlier launches, the number of pieces of 16 bytes that the last launch used, and two counters for kernels that need them. Two
-// regions follow, one for launches with an even number and one for launches with an odd number. A launch writes zeros to the pieces that the
+// the number of earlier launches, the number of pieces of 16 bytes that the last launch used, a word with two counters of 32 bits for kernels
+// that need them, and a word that is not used, so that what follows begins at a multiple of 16 bytes. Two regions follow, one for launches with an even number and one for launches with an odd number. A launch writes zeros to the pieces that the
 // last launch used in the other region. A region is therefore all zero when a launch begins to use it: only the launch before the last one has
 // used the region, and the last launch has cleared it. One work-item changes the header when all work-groups have read it.
 #if REAL_BYTES == 8
@@ -38,7 +39,6 @@ typedef uint4 Piece;
 #endif
 // number of words in a piece
 #define V (16 / REAL_BYTES)
-#define HEADER 4
 #define REGION_OF(records, launch) ((__global Piece *)((records) + HEADER) + (launch) % 2 * REGION)
 
 // Returns the word of a message that carries x.
@@ -97,10 +97,12 @@ static real real_of_lane(real x, uint lane, __local real *values) {
 // Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller passes the position of the last unknown
 // and negative strides. The kernel does not read a unit diagonal, nor the opposite triangle.
 //
-// A turn is the work for a block of BLOCK unknowns of one right-hand side. The work-group subtracts the products of the coefficients with the
+// A task computes one block of BLOCK unknowns of one right-hand side. The work-group subtracts the products of the coefficients with the
 // unknowns of all preceding blocks, in their order, and waits for each of these blocks. Then its first sub-group computes the unknowns of
-// the turn and sends them to the other work-groups (Hogg, "A Fast Dense Triangular Solve in CUDA", 2013). Work-groups take turns from a
-// counter. A work-group therefore waits only for work-groups that have begun before it.
+// the task and sends them to the other work-groups (Hogg, "A Fast Dense Triangular Solve in CUDA", 2013). A work-group takes the next task from
+// a counter. A work-group therefore waits only for work-groups that have begun before it.
+//
+// The launch has one work-group for each task, or one work-group in all.
 //
 // SPLIT work-items share a row of coefficients, and each work-item has OWN rows. Neighbouring work-items load neighbouring coefficients.
 #define OWN (BLOCK * SPLIT / ITEMS)
@@ -132,20 +134,20 @@ void trsv(const ulong n, const ulong nrhs, const ulong unit, __global const real
     __local real sums[BLOCK * (SPLIT + 1)], solved[2 * BLOCK], values[ITEMS];
     __local uint taken;
     const uint t = get_local_id(0), groups = get_num_groups(0), last_row = (uint)n - 1;
-    const uint blocks = ((uint)n + BLOCK - 1) / BLOCK, turns = blocks * (uint)nrhs;
+    const uint blocks = ((uint)n + BLOCK - 1) / BLOCK, tasks = blocks * (uint)nrhs;
     const ulong launches = records[0], used = records[1];
     volatile __global uint *const counters = (volatile __global uint *)(records + 2);
     __global Piece *const last = REGION_OF(records, launches + 1);
     __global Bits *const messages = (__global Bits *)REGION_OF(records, launches);
     a += a_at;
     b += b_at;
-    for (uint round = 0; round < turns / groups; ++round) {
+    for (uint round = 0; round < tasks / groups; ++round) {
         if (t == 0) taken = atomic_inc(counters);
         barrier(CLK_LOCAL_MEM_FENCE);
-        const uint turn = taken, begin = turn / (uint)nrhs * BLOCK, r = turn % (uint)nrhs;
+        const uint task = taken, begin = task / (uint)nrhs * BLOCK, r = task % (uint)nrhs;
         // the unknowns of right-hand side r follow those of right-hand side r - 1
         __global Bits *const unknowns = messages + r * blocks * BLOCK;
-        for (ulong e = turn * ITEMS + t; e < used; e += turns * ITEMS) last[e] = 0;
+        for (ulong e = task * ITEMS + t; e < used; e += tasks * ITEMS) last[e] = 0;
         for (uint e = t; e < BLOCK * BLOCK; e += ITEMS) {
             const uint i = TRANSPOSED ? e / BLOCK : e % BLOCK, k = TRANSPOSED ? e % BLOCK : e / BLOCK;
             const int is_below = k < i && begin + i < n;
@@ -218,10 +220,11 @@ void trsv(const ulong n, const ulong nrhs, const ulong unit, __global const real
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
-    // the last work-group changes the header: all others have read it, and take no more turns
+    // the last work-group changes the header: all others have read it, and take no more tasks. No fence is needed, since the values that they
+    // have read decide what they have done before.
     if (t == 0 && atomic_inc(counters + 1) == groups - 1) {
         records[0] = launches + 1;
-        records[1] = turns * (BLOCK / V);
+        records[1] = tasks * (BLOCK / V);
         counters[0] = counters[1] = 0;
     }
 }

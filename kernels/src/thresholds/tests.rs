@@ -70,6 +70,7 @@ fn the_shipped_database_has_every_threshold_for_all_devices() {
         Threshold::StripElements if dtype == DType::F32 => 128,
         Threshold::StripElements => 32,
         Threshold::TrsmBlock => 1 << 20,
+        Threshold::TrsmTerms => 1024,
         Threshold::TrsvSides => 64,
         Threshold::InvertedBlock | Threshold::InvertedSolve => 0,
         Threshold::Lookahead if dtype == DType::F32 => 24_576,
@@ -253,19 +254,20 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
     assert_eq!(inverses(1024, "inverted_block unknowns=32"), [1, 0, 2, 1, 32, 0]);
 }
 
-/// A product in a triangular solve has at most 1024 terms. The solve for each half of the unknowns has as many products as a solve of half the
+/// A product in a triangular solve has at most 1024 terms, or what the threshold says. The solve for each half of the unknowns has as many products as a solve of half the
 /// order.
 #[test]
 fn products_of_triangular_solves_have_few_terms() {
-    let products = |n: usize| {
+    let products = |text: &str, n: usize| {
         let (mode, side, uplo, op, diag) = (TrsmMode::Substitution, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
         let alpha = Value::new(DType::F64, 1.0);
         let solve = Instruction::Trsm { mode, side, uplo, op, diag, alpha, a: view(n, n), b: view(n, 100) };
-        let launched = launched("", &solve, DType::F64);
+        let launched = launched(text, &solve, DType::F64);
         launched.iter().filter(|(kernel, _)| kernel.starts_with("gemm")).count()
     };
-    let [small, double, larger] = [1024, 2048, 5120].map(products);
-    assert_eq!((double, larger), (2 * small + 1, 2 * products(2560) + 3));
+    let [small, double, half, larger] = [1024, 2048, 2560, 5120].map(|n| products("", n));
+    assert_eq!((double, larger), (2 * small + 1, 2 * half + 3));
+    assert_eq!(products("trsm_terms terms=1000", 2048), 2 * small + 2);
 }
 
 /// With few right-hand sides, work-groups wait for one another by OpenCL on devices of compute capability 9.0, in both modes. A launch has a
@@ -274,7 +276,7 @@ fn products_of_triangular_solves_have_few_terms() {
 #[test]
 fn few_right_hand_sides_are_solved_by_work_groups_that_wait() {
     let solved = |architecture: &str, text: &str, [n, sides]: [usize; 2]| {
-        let mut facts = device(DeviceKind::Gpu);
+        let mut facts = device(if architecture.is_empty() { DeviceKind::Cpu } else { DeviceKind::Gpu });
         facts.identity.architecture = architecture.to_owned();
         let tuning = Tuning::lookup(Database::shipped(), &facts, Dialect::OpenClC);
         let tuning = tuning.preferring(text, &facts, Dialect::OpenClC).unwrap();

@@ -30,7 +30,7 @@ impl Subject<'_> {
         match self.family {
             "gemm" => Some("gemm.txt"),
             "held_rows" | "strips" | "columns" | "panel" => Some("getrf.txt"),
-            "elements" | "triangle" | "exchange" | "solve" | "batched" => Some("groups.txt"),
+            "elements" | "triangle" | "exchange" | "solve" | "trsv" | "batched" => Some("groups.txt"),
             "cpu_blocks" => Some("cpu.txt"),
             family if THRESHOLDS.contains(&family) => Some("thresholds.txt"),
             _ => None,
@@ -39,7 +39,7 @@ impl Subject<'_> {
 }
 
 /// Names of the thresholds between kernels.
-const THRESHOLDS: [&str; 22] = [
+const THRESHOLDS: [&str; 24] = [
     "copy_operands",
     "copied_terms",
     "repack_b",
@@ -57,6 +57,8 @@ const THRESHOLDS: [&str; 22] = [
     "strip_rows",
     "strip_elements",
     "trsm_block",
+    "trsm_terms",
+    "trsv_sides",
     "inverted_block",
     "inverted_solve",
     "lookahead",

@@ -240,6 +240,8 @@ impl<'a> Session<'a> {
         let compiles = |goal: &Goal| self.device.language.is_none() || !self.device.facts.is_cpu() || goal.kernel == "gemm_panel";
         // where there is a kernel `solve`, the kernels of `triangle` solve no system
         let is_of_task = |goal: &Goal| task != Task::Trsm || goal.kernel != "triangle";
+        let has_few_sides = call.sizes[1] <= self.tuning.threshold(Threshold::TrsvSides, call.dtype());
+        let suits_sides = |goal: &Goal| goal.kernel != "trsv" || has_few_sides;
         let depends = |threshold: Threshold| launches.iter().any(|launch| threshold.concerns(launch.kernel));
         if let Some(threshold) = self.args.kernel.as_deref().and_then(Threshold::named).filter(|&threshold| !depends(threshold)) {
             let message = format!("no kernel of {} depends on {} on {}", call.words()?, threshold.name(), self.device.facts.name);
@@ -250,6 +252,7 @@ impl<'a> Session<'a> {
             Some(threshold) => (!depends(threshold)).then_some("no kernel of the call depends on it"),
             None if !compiles(goal) => Some("kernels with barriers take minutes to compile for a CPU, and are slower there"),
             None if !is_of_task(goal) => Some("the kernel `solve` takes its place"),
+            None if !suits_sides(goal) => Some("the call has more right-hand sides than `trsv_sides`"),
             None => None,
         };
         let mut suited = Vec::new();

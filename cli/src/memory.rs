@@ -20,7 +20,7 @@ pub fn check(what: &str, bytes: usize) -> Result<()> {
         memory_from_env()?.or_else(|| lapidary_host::memory::left().map(|left| usize::try_from(left.most).unwrap_or(usize::MAX)));
     let Some(most) = available.filter(|&most| bytes > most) else { return Ok(()) };
     Err(Failure::usage(format!(
-        "{what} takes at least {} of host memory, and {} can be had here; choose a smaller size, or --device cpu if other devices were named, whose drivers take memory, or set {VARIABLE}=SIZE if that is wrong",
+        "{what} takes at least {} of host memory, and {} can be had here; choose a smaller size, or set {VARIABLE}=SIZE if that is wrong (drivers of devices other than cpu take memory, too)",
         size(bytes),
         size(most)
     )))

@@ -206,7 +206,7 @@ impl Task {
             Task::Gemm => &Product::KERNELS,
             Task::GemmBatched | Task::GetrfBatched => &["batched"],
             // a device without the kernel `solve` solves by `triangle`
-            Task::Trsm => &["trsv", "solve", "triangle", "trsm_block", "trsv_sides"],
+            Task::Trsm => &["trsv", "solve", "triangle", "trsm_block"],
             Task::Trtri => &["triangle", "inverted_block"],
             Task::Getrf => &[
                 "held_rows",

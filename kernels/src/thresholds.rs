@@ -131,7 +131,7 @@ impl Threshold {
             Threshold::StripElements => searched("strip_elements", "elements", of_strips, &[16, 32, 64, 128, 256]),
             Threshold::TrsmBlock => searched("trsm_block", "unknowns", &["solve"], &[32, 64, 128, 256]),
             Threshold::TrsmTerms => fixed("trsm_terms", "terms", of_triangles),
-            Threshold::TrsvSides => searched("trsv_sides", "sides", &["trsv", "solve"], &[0, 1, 2, 4, 8, 16, 32, 64, 128]),
+            Threshold::TrsvSides => fixed("trsv_sides", "sides", &["trsv"]),
             Threshold::InvertedBlock => searched("inverted_block", "unknowns", of_triangles, &[0, 32, 64, 128, 256, 512, 1024]),
             Threshold::InvertedSolve => fixed("inverted_solve", "unknowns", of_triangles),
             Threshold::Lookahead => fixed("lookahead", "rows", &[]),

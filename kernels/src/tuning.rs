@@ -296,7 +296,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
     let limits = &limits;
     let program = match kernel {
         Kernel::Product(Product::Mma(_)) if dialect != Dialect::OpenClC => {
-            return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());
+            return Err("the kernel is written in OpenCL C, and not in WGSL".to_owned());
         }
         Kernel::Product(Product::Mma(params)) if params.ptx && !takes_ptx(facts) => {
             return Err("the kernel needs a device whose compiler takes instructions of PTX (architecture sm_…)".to_owned());
@@ -322,7 +322,7 @@ pub fn check(kernel: Kernel, dtype: DType, facts: &DeviceFacts, dialect: Dialect
             }
             Family::Panel => Program::Panel { dtype, items },
             Family::HeldRows | Family::Trsv if dialect != Dialect::OpenClC => {
-                return Err("the kernel is written in OpenCL C, which the device does not take".to_owned());
+                return Err("the kernel is written in OpenCL C, and not in WGSL".to_owned());
             }
             Family::HeldRows => Program::HeldRows { dtype, shape: HeldShape { items, each: 1 }, uses_ptx: takes_ptx(facts) },
             Family::Trsv if facts.identity.kind == DeviceKind::Gpu && !takes_ptx(facts) => {

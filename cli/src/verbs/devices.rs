@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::failure::Result;
 use crate::io::atomic;
+use crate::memory::size;
 use crate::options::{DeviceOptions, describe};
 use crate::report::{out, save_json};
 
@@ -52,7 +53,6 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Describes the memory of a device in words.
 fn memory(device: &DeviceFacts) -> String {
-    let gib = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     let untold = if device.host_memory { "host memory" } else { "not told" };
-    device.memory.map_or_else(|| untold.to_owned(), gib)
+    device.memory.map_or_else(|| untold.to_owned(), size)
 }

@@ -49,8 +49,8 @@ The backward error is max ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε), as
 were read; the check fails if it is 30 or more. The error of X is relative to the largest element
 of each column. If the rows or columns of A differ much in size, A is equilibrated: its rows and
 columns are multiplied by powers of two before the factorisation. Backward error and rcond are
-then those of the scaled system. If A is singular or the check fails, X is not written and the
-exit status is 1.
+then those of the scaled system. If a pivot is exactly zero or the check fails, X is not written
+and the exit status is 1.
 
 Examples:
   lapidary solve A.npy b.npy -o x.npy

@@ -185,9 +185,35 @@ fn the_reasons_are_counted_also_if_no_combination_is_left() {
     assert!(is_cpu || run.stderr.contains("gemm_tile for gemm f32 m=128 n=128 k=128: "), "{}", run.stderr);
     let solve = s.run(&["tune", "trsm", "--device", "opencl:0", "--dtype", "f32", "--n", "64", "--budget", "0"]);
     if is_cpu {
-        let words = "no kernel of trsm is worth trying on opencl:0; --kernel searches one of trsv, solve, triangle, trsm_block, trsv_sides anyway";
+        let words =
+            "no kernel of trsm is worth trying on opencl:0; --kernel searches one of trsv, solve, triangle, trsm_block anyway";
         assert!(solve.status == 2 && solve.stderr.contains(words), "{}", solve.stderr);
     }
+}
+
+/// A kernel that a call does not launch is not searched: all candidates would run other kernels, and the fastest would be an accident.
+#[test]
+fn a_kernel_that_the_call_does_not_launch_is_refused() {
+    let Some(s) = sandbox() else { return };
+    let args = [
+        "tune",
+        "trsm",
+        "--device",
+        "opencl:0",
+        "--dtype",
+        "f32",
+        "--m",
+        "96",
+        "--budget",
+        "0",
+        "--explain",
+        "--kernel",
+        "trsv",
+        "--n",
+    ];
+    refused(&s, &[&args[..], &["65"]].concat(), &["trsm f32 m=96 n=65 does not launch trsv on opencl:0"]);
+    let run = s.run(&[&args[..], &["64"]].concat());
+    assert!(run.status == 0 && run.stderr.contains("trsv for trsm f32 m=96 n=64: "), "{}", run.stderr);
 }
 
 /// The recording of a search with given values holds the points of these values only, although the journal holds others.

@@ -121,7 +121,7 @@ impl<'a> Session<'a> {
             && let Some(seconds) = self.seconds_in_use(goal)?
             && seconds < best.seconds * LEAST_GAIN
         {
-            progress.println(&format!("{words}: {}, the kernels in use are the fastest", shown.speed(seconds)));
+            progress.println(&format!("{words}: {}, no candidate tried is faster than the kernels in use", shown.speed(seconds)));
             return Ok(());
         }
         for best in &ranked {
@@ -240,19 +240,21 @@ impl<'a> Session<'a> {
         let compiles = |goal: &Goal| self.device.language.is_none() || !self.device.facts.is_cpu() || goal.kernel == "gemm_panel";
         // where there is a kernel `solve`, the kernels of `triangle` solve no system
         let is_of_task = |goal: &Goal| task != Task::Trsm || goal.kernel != "triangle";
-        let has_few_sides = call.sizes[1] <= self.tuning.threshold(Threshold::TrsvSides, call.dtype());
-        let suits_sides = |goal: &Goal| goal.kernel != "trsv" || has_few_sides;
         let depends = |threshold: Threshold| launches.iter().any(|launch| threshold.concerns(launch.kernel));
         if let Some(threshold) = self.args.kernel.as_deref().and_then(Threshold::named).filter(|&threshold| !depends(threshold)) {
             let message = format!("no kernel of {} depends on {} on {}", call.words()?, threshold.name(), self.device.facts.name);
             return Err(Failure::usage(message));
+        }
+        if let Some(goal) = goals.iter().find(|goal| self.args.kernel.as_deref() == Some(goal.kernel) && !self.is_launched(goal)) {
+            let message = format!("{} does not launch {} on {}", call.words()?, goal.kernel, self.device.facts.name);
+            return Err(Failure::usage(format!("{message}: name other sizes (`lapidary kernel` shows the launches of a call)")));
         }
         let reason_against = |goal: &Goal| match Threshold::named(goal.kernel) {
             _ if self.args.kernel.is_some() => None,
             Some(threshold) => (!depends(threshold)).then_some("no kernel of the call depends on it"),
             None if !compiles(goal) => Some("kernels with barriers take minutes to compile for a CPU, and are slower there"),
             None if !is_of_task(goal) => Some("the kernel `solve` takes its place"),
-            None if !suits_sides(goal) => Some("the call has more right-hand sides than `trsv_sides`"),
+            None if !self.is_launched(goal) => Some("the call does not launch it"),
             None => None,
         };
         let mut suited = Vec::new();
@@ -266,6 +268,23 @@ impl<'a> Session<'a> {
             }
         }
         Ok(suited)
+    }
+
+    /// Whether a triangular solve launches the kernel with the parameters of a point, if the device uses no other kernel of its family. Other calls
+    /// launch the kernels of their tasks, or fail.
+    fn is_launched(&self, goal: &Goal) -> bool {
+        let (dtype, facts) = (goal.call.dtype(), &self.device.facts);
+        let launches_point = |point| {
+            let (kernel, entries) = (goal.kernel_at(point), goal.job(point, 1).entries);
+            let tuning = self.tuning.clone().preferring(&entries, facts, self.device.dialect());
+            let instruction = goal.call.shape().and_then(|shape| instruction(&shape, dtype));
+            let (Ok(tuning), Ok(instruction)) = (tuning, instruction) else { return true };
+            let launches = launches(facts, &tuning, dtype, &instruction, Conditions::default());
+            launches.map_or(true, |launches| launches.iter().any(|launch| launch.is_of(kernel)))
+        };
+        let points = goal.space.len();
+        let is_group = points > 0 && matches!(goal.kernel_at(0), Kernel::Group(..));
+        self.args.task() != Task::Trsm || !is_group || (0..points).any(launches_point)
     }
 
     /// The failure of a run without any candidate. `combinations` is the number of combinations of values that were left out.

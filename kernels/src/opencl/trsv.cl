@@ -63,7 +63,8 @@ void trsv(const ulong n, const ulong nrhs, const ulong unit, __global const real
         int multiplies[EACH];
         UNROLLED for (uint h = 0; h < EACH; ++h) {
             const uint i = begin + h * WIDTH + t % WIDTH;
-            x[h] = i < n ? b[(long)i * b_i + (long)r * b_r] : 0;
+            // the other work-items compute nothing that is used
+            x[h] = t < WIDTH && i < n ? b[(long)i * b_i + (long)r * b_r] : 0;
             const real pivot = unit || i >= n ? 1 : a[(long)i * (a_i + a_k)];
             factor[h] = 1 / pivot;
             multiplies[h] = fmin(fabs(pivot), fabs(factor[h])) >= MIN_POSITIVE;

@@ -31,7 +31,7 @@ pub fn watch(ws: &Workspace) -> Result<String> {
     let skipped = [
         "with_operands_copied_to_vectors",
         "with_large_inverted_blocks",
-        "with_triangles_in_several_launches",
+        "with_large_triangles_that_wait",
         "with_large_slices_of_matrix_units",
         "with_factors_in_two_parts",
     ];

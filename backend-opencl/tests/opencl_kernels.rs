@@ -88,8 +88,8 @@ fn with_triangles_that_wait() {
 }
 
 /// Tests more triangular solves in which work-groups wait for one another: with several right-hand sides, with more blocks, and in several
-/// launches with products of a part of the terms between them. A launch solves for 64 unknowns, so many are the right-hand sides of the last
-/// test. `cargo xtask test` does not run this test under oclgrind, for which it takes too long.
+/// launches with products between them. The last solve has so many right-hand sides that a launch solves for 64 unknowns of each.
+/// `cargo xtask test` does not run this test under oclgrind, because it takes too long there.
 #[test]
 fn with_large_triangles_that_wait() {
     for device in devices([|device| device]) {

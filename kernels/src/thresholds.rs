@@ -49,11 +49,12 @@ pub enum Threshold {
     StripElements,
     /// Maximum number of unknowns of a triangle that is solved by substitution, if the kernel takes so many. Larger triangles are halved.
     TrsmBlock,
-    /// Maximum number of terms of a product in a triangular solve. A longer sum is less accurate.
+    /// Maximum number of terms of a product in a triangular solve, rounded up to a multiple of [`TRIANGLE`]. A longer sum is less accurate.
     TrsmTerms,
     /// Maximum number of right-hand sides for which work-groups that wait for one another solve with a triangle (kernel `trsv`).
     TrsvSides,
-    /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses and the kernel `trsv` does not solve. Zero if the device substitutes.
+    /// Maximum order of the diagonal blocks that a triangular solve inverts, if its mode permits inverses and the kernel `trsv` does not solve.
+    /// Zero if the device substitutes.
     InvertedBlock,
     /// Value u: a triangular solve for n unknowns and r right-hand sides inverts diagonal blocks if n ≥ u or n·r ≥ u².
     InvertedSolve,

@@ -1,4 +1,5 @@
-//! Limits of [`Program::Trsv`](crate::Program::Trsv), whose work-groups solve a triangular system together, and wait for one another.
+//! Sizes and limits of the kernel `trsv` ([`Program::Trsv`](crate::Program::Trsv)), whose work-groups solve one triangular system together. A
+//! work-group waits for the unknowns that others compute.
 
 use lapidary_core::DType;
 

@@ -85,7 +85,7 @@ impl Equations {
     }
 }
 
-/// A kernel for triangular solves by work-groups that wait for one another.
+/// The kernel `trsv`, whose work-groups solve one triangular system together and wait for one another.
 struct Waiting<'a, B> {
     program: Program,
     /// Maximum number of unknowns of one launch.

@@ -1,4 +1,4 @@
-// Messages between the work-groups of a launch, in global memory.
+// How the work-groups of a launch send messages to one another through global memory.
 //
 // A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
 // of the NaN, the one with all bits set is sent as another NaN. The receiver reads a word until it is not zero. Messages therefore need no
@@ -7,8 +7,9 @@
 // Each launch clears the messages of the launch before it. The memory of messages, `records`, begins with a header of HEADER words of 64 bits:
 // the number of earlier launches, the number of pieces of 16 bytes that the last launch used, a word with two counters of 32 bits for kernels
 // that need them, and a word that is not used, so that what follows begins at a multiple of 16 bytes. Two regions follow, one for launches with an even number and one for launches with an odd number. A launch writes zeros to the pieces that the
-// last launch used in the other region. A region is therefore all zero when a launch begins to use it: only the launch before the last one has
-// used the region, and the last launch has cleared it. One work-item changes the header when all work-groups have read it.
+// last launch used in the other region. A region is therefore all zero when a launch begins to use it: the launch before the
+// preceding one has used the region, and the preceding launch has cleared it. When all work-groups have read the header, one work-item
+// changes it for the next launch.
 #if REAL_BYTES == 8
 typedef ulong Bits;
 typedef ulong2 Piece;

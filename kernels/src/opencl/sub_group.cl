@@ -33,7 +33,8 @@ static uint uint_of_lane(uint x, uint lane) {
     return of_lane;
 }
 
-// Returns x of the work-item `lane` of each WIDTH work-items, which belong to one sub-group (PTX ISA, section shfl).
+// Returns the x of work-item number `lane` among the WIDTH neighbouring work-items to which the caller belongs. They belong to one sub-group
+// (PTX ISA, section shfl).
 static real real_of_lane(real x, uint lane, __local real *values) {
     lane += get_local_id(0) % LANES / WIDTH * WIDTH;
 #if REAL_BYTES == 8

@@ -10,7 +10,8 @@
 #define put_word(to, word) (*(volatile __global Bits *)(to) = (word))
 #define get_word(from) (*(volatile __global const Bits *)(from))
 
-// Returns x of the work-item `lane` of each WIDTH work-items. All work-items of the work-group call the function.
+// Returns the x of work-item number `lane` among the WIDTH neighbouring work-items to which the caller belongs. All work-items of the
+// work-group call the function.
 static real real_of_lane(real x, uint lane, __local real *values) {
     barrier(CLK_LOCAL_MEM_FENCE);
     values[get_local_id(0)] = x;

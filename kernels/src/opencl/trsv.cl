@@ -1,6 +1,6 @@
 // Solves a triangular system by forward substitution, for each right-hand side apart. Coefficient k of equation i is a[a_at + i·a_i + k·a_k].
 // Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller passes the position of the last unknown
-// and negative strides. The kernel does not read a unit diagonal, nor the opposite triangle.
+// and negative strides. The kernel reads neither the opposite triangle nor the diagonal of a unit triangle.
 //
 // A task computes one block of BLOCK unknowns of one right-hand side. The work-group subtracts the products of the coefficients with the
 // unknowns of all preceding blocks, in their order, and waits for each of these blocks. Then its first sub-group computes the unknowns of
@@ -126,8 +126,8 @@ void trsv(const ulong n, const ulong nrhs, const ulong unit, __global const real
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
-    // the last work-group changes the header: all others have read it, and take no more tasks. No fence is needed, since the values that they
-    // have read decide what they have done before.
+    // Each work-group counts itself at its end. The work-group that counts last changes the header for the next launch. All work-groups have read
+    // the header by then, because each has computed its tasks with the numbers in it, so that no fence is needed.
     if (t == 0 && atomic_inc(counters + 1) == groups - 1) {
         records[0] = launches + 1;
         records[1] = tasks * (BLOCK / V);

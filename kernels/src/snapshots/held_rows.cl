@@ -16,7 +16,7 @@
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
 #define OUT(x) __global real *restrict x, const ulong x##_at, const ulong x##_ld
 #define AT(x, i, j) x[x##_at + (ulong)(i) + (ulong)(j) * x##_ld]
-// Messages between the work-groups of a launch, in global memory.
+// How the work-groups of a launch send messages to one another through global memory.
 //
 // A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
 // of the NaN, the one with all bits set is sent as another NaN. The receiver reads a word until it is not zero. Messages therefore need no
@@ -25,8 +25,9 @@
 // Each launch clears the messages of the launch before it. The memory of messages, `records`, begins with a header of HEADER words of 64 bits:
 // the number of earlier launches, the number of pieces of 16 bytes that the last launch used, a word with two counters of 32 bits for kernels
 // that need them, and a word that is not used, so that what follows begins at a multiple of 16 bytes. Two regions follow, one for launches with an even number and one for launches with an odd number. A launch writes zeros to the pieces that the
-// last launch used in the other region. A region is therefore all zero when a launch begins to use it: only the launch before the last one has
-// used the region, and the last launch has cleared it. One work-item changes the header when all work-groups have read it.
+// last launch used in the other region. A region is therefore all zero when a launch begins to use it: the launch before the
+// preceding one has used the region, and the preceding launch has cleared it. When all work-groups have read the header, one work-item
+// changes it for the next launch.
 #if REAL_BYTES == 8
 typedef ulong Bits;
 typedef ulong2 Piece;
@@ -83,7 +84,8 @@ static uint uint_of_lane(uint x, uint lane) {
     return of_lane;
 }
 
-// Returns x of the work-item `lane` of each WIDTH work-items, which belong to one sub-group (PTX ISA, section shfl).
+// Returns the x of work-item number `lane` among the WIDTH neighbouring work-items to which the caller belongs. They belong to one sub-group
+// (PTX ISA, section shfl).
 static real real_of_lane(real x, uint lane, __local real *values) {
     lane += get_local_id(0) % LANES / WIDTH * WIDTH;
 #if REAL_BYTES == 8

@@ -14,7 +14,7 @@
 #define IN(x) __global const real *restrict x, const ulong x##_at, const ulong x##_ld
 #define OUT(x) __global real *restrict x, const ulong x##_at, const ulong x##_ld
 #define AT(x, i, j) x[x##_at + (ulong)(i) + (ulong)(j) * x##_ld]
-// Messages between the work-groups of a launch, in global memory.
+// How the work-groups of a launch send messages to one another through global memory.
 //
 // A message consists of words of the size of a real number, and a word holds the complement of its data. No data has a complement of zero:
 // of the NaN, the one with all bits set is sent as another NaN. The receiver reads a word until it is not zero. Messages therefore need no
@@ -23,8 +23,9 @@
 // Each launch clears the messages of the launch before it. The memory of messages, `records`, begins with a header of HEADER words of 64 bits:
 // the number of earlier launches, the number of pieces of 16 bytes that the last launch used, a word with two counters of 32 bits for kernels
 // that need them, and a word that is not used, so that what follows begins at a multiple of 16 bytes. Two regions follow, one for launches with an even number and one for launches with an odd number. A launch writes zeros to the pieces that the
-// last launch used in the other region. A region is therefore all zero when a launch begins to use it: only the launch before the last one has
-// used the region, and the last launch has cleared it. One work-item changes the header when all work-groups have read it.
+// last launch used in the other region. A region is therefore all zero when a launch begins to use it: the launch before the
+// preceding one has used the region, and the preceding launch has cleared it. When all work-groups have read the header, one work-item
+// changes it for the next launch.
 #if REAL_BYTES == 8
 typedef ulong Bits;
 typedef ulong2 Piece;
@@ -58,7 +59,8 @@ static Bits word_of(real x) {
 #define put_word(to, word) (*(volatile __global Bits *)(to) = (word))
 #define get_word(from) (*(volatile __global const Bits *)(from))
 
-// Returns x of the work-item `lane` of each WIDTH work-items. All work-items of the work-group call the function.
+// Returns the x of work-item number `lane` among the WIDTH neighbouring work-items to which the caller belongs. All work-items of the
+// work-group call the function.
 static real real_of_lane(real x, uint lane, __local real *values) {
     barrier(CLK_LOCAL_MEM_FENCE);
     values[get_local_id(0)] = x;
@@ -68,7 +70,7 @@ static real real_of_lane(real x, uint lane, __local real *values) {
 
 // Solves a triangular system by forward substitution, for each right-hand side apart. Coefficient k of equation i is a[a_at + i·a_i + k·a_k].
 // Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller passes the position of the last unknown
-// and negative strides. The kernel does not read a unit diagonal, nor the opposite triangle.
+// and negative strides. The kernel reads neither the opposite triangle nor the diagonal of a unit triangle.
 //
 // A task computes one block of BLOCK unknowns of one right-hand side. The work-group subtracts the products of the coefficients with the
 // unknowns of all preceding blocks, in their order, and waits for each of these blocks. Then its first sub-group computes the unknowns of
@@ -194,8 +196,8 @@ void trsv(const ulong n, const ulong nrhs, const ulong unit, __global const real
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
-    // the last work-group changes the header: all others have read it, and take no more tasks. No fence is needed, since the values that they
-    // have read decide what they have done before.
+    // Each work-group counts itself at its end. The work-group that counts last changes the header for the next launch. All work-groups have read
+    // the header by then, because each has computed its tasks with the numbers in it, so that no fence is needed.
     if (t == 0 && atomic_inc(counters + 1) == groups - 1) {
         records[0] = launches + 1;
         records[1] = tasks * (BLOCK / V);

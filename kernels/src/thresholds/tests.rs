@@ -254,8 +254,8 @@ fn thresholds_of_exchanges_and_triangles_limit_their_launches() {
     assert_eq!(inverses(1024, "inverted_block unknowns=32"), [1, 0, 2, 1, 32, 0]);
 }
 
-/// A product in a triangular solve has at most 1024 terms, or what the threshold says. The solve for each half of the unknowns has as many products as a solve of half the
-/// order.
+/// A product in a triangular solve has at most as many terms as the threshold says, by default 1024. The solve for each half of the unknowns has as
+/// many products as a solve of half the order.
 #[test]
 fn products_of_triangular_solves_have_few_terms() {
     let products = |text: &str, n: usize| {
